@@ -1,0 +1,1 @@
+"""Programs that do the work: presets as data, and one reader per output format."""

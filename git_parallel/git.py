@@ -1,0 +1,263 @@
+"""The only place that spawns git.
+
+Every call gets an environment without the variables by which git finds a repository: inside a hook
+of a linked worktree git exports absolute GIT_DIR and GIT_INDEX_FILE, and a call that inherits them
+works on somebody else's branch. The caller's repository is found once, by :meth:`Repository.discover`,
+and every later call names it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import IO
+
+from git_parallel.errors import GitError, ParallelError
+
+# `git rev-parse --local-env-vars` less GIT_CONFIG_COUNT and GIT_CONFIG_PARAMETERS, which carry what
+# the person said with `git -c`. A test compares the two lists.
+LOCAL_ENVIRONMENT = frozenset(
+    {
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_COMMON_DIR",
+        "GIT_CONFIG",
+        "GIT_DIR",
+        "GIT_GRAFT_FILE",
+        "GIT_IMPLICIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_INTERNAL_SUPER_PREFIX",
+        "GIT_NO_REPLACE_OBJECTS",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_PREFIX",
+        "GIT_REPLACE_REF_BASE",
+        "GIT_SHALLOW_FILE",
+        "GIT_WORK_TREE",
+    }
+)
+
+# No prompt may block an unattended run, no read may take index.lock under an agent's feet, and no
+# pager, editor or external diff may start.
+_UNATTENDED = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "GIT_EDITOR": ":",
+}
+
+# Plumbing fires none of the person's hooks and leaves no file system monitor running in a worktree.
+_PLUMBING = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
+
+MINIMUM_VERSION = (2, 38)  # merge-tree --write-tree
+
+
+def clean_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return ``environ`` (default: the process's own) without the variables that locate a repository."""
+    source = os.environ if environ is None else environ
+    return {name: value for name, value in source.items() if name not in LOCAL_ENVIRONMENT}
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A finished git command: raw bytes, and the usual ways to read them."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def text(self) -> str:
+        """Standard output without trailing newlines; undecodable bytes survive as surrogates."""
+        return os.fsdecode(self.stdout).rstrip("\n")
+
+    @property
+    def lines(self) -> list[str]:
+        """Standard output by lines."""
+        return os.fsdecode(self.stdout).splitlines() if self.stdout else []
+
+    @property
+    def fields(self) -> list[str]:
+        """NUL-terminated output (``-z``) as a list."""
+        return [os.fsdecode(field) for field in self.stdout.split(b"\0")[:-1]]
+
+
+@dataclass(frozen=True)
+class Git:
+    """Runs git in one place: ``options`` are git's own, before the subcommand (``-C``, ``--git-dir``)."""
+
+    options: tuple[str, ...] = ()
+    cwd: str | None = None
+
+    def run(
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        ok: Iterable[int] = (0,),
+        hooks: bool = False,
+    ) -> Completed:
+        """Run one git command to its end.
+
+        ``env`` is added to the clean environment; an exit code that is not in ``ok`` raises
+        :class:`GitError`; ``hooks`` lets the person's own hooks run (for commits that they see).
+        """
+        argv = self._argv(arguments, hooks)
+        process = subprocess.run(
+            argv,
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            env=self._env(env),
+            cwd=self.cwd,
+            check=False,
+        )
+        done = Completed(argv, process.returncode, process.stdout, process.stderr)
+        if done.returncode not in ok:
+            raise GitError(argv, done.returncode, done.stderr)
+        return done
+
+    def text(self, *arguments: str, **options: object) -> str:
+        """Return a command's output without trailing newlines."""
+        return self.run(*arguments, **options).text  # type: ignore[arg-type]
+
+    def succeeds(self, *arguments: str) -> bool:
+        """Say whether a command exits with 0; 1 is the only other answer that is not an error."""
+        return self.run(*arguments, ok=(0, 1)).returncode == 0
+
+    def start(
+        self,
+        *arguments: str,
+        stdin: int | IO[bytes] | None = subprocess.DEVNULL,
+        stdout: int | IO[bytes] | None = None,
+        stderr: int | IO[bytes] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start git without waiting: for output that a person sees (pager, colours) or long-lived batches."""
+        return subprocess.Popen(
+            self._argv(arguments, False), stdin=stdin, stdout=stdout, stderr=stderr, env=self._env(env), cwd=self.cwd
+        )
+
+    def show(self, *arguments: str) -> int:
+        """Run a command whose output goes straight to the person: git's own pager and colours; return its exit code."""
+        argv = ["git", *self.options, *arguments]
+        return subprocess.run(argv, env=clean_environment(), cwd=self.cwd, check=False).returncode
+
+    def _argv(self, arguments: Sequence[str], hooks: bool) -> tuple[str, ...]:
+        return ("git", *self.options, *(() if hooks else _PLUMBING), *arguments)
+
+    @staticmethod
+    def _env(extra: Mapping[str, str] | None) -> dict[str, str]:
+        env = clean_environment()
+        env.update(_UNATTENDED)
+        if extra:
+            env.update(extra)
+        return env
+
+
+@dataclass(frozen=True)
+class Repository:
+    """The repository a command was called in. All paths are absolute.
+
+    ``top`` is the top of the worktree the caller stands in (None: none, as in a bare repository) and
+    ``prefix`` the caller's place below it ("" at the top, else with a trailing slash).
+    """
+
+    git_dir: str
+    common_dir: str
+    top: str | None
+    prefix: str
+    bare: bool
+    object_format: str
+
+    @classmethod
+    def discover(cls, cwd: str | None = None) -> Repository:
+        """Find the repository as git itself would from ``cwd``: GIT_DIR and its kin count here, and only here."""
+        questions = (
+            "--is-bare-repository",
+            "--is-inside-work-tree",
+            "--show-object-format",
+            "--git-dir",
+            "--git-common-dir",
+        )
+        env = {**os.environ, **_UNATTENDED}
+        argv = ["git", "rev-parse", "--path-format=absolute", *questions]
+        try:
+            process = subprocess.run(argv, capture_output=True, env=env, cwd=cwd, check=False, stdin=subprocess.DEVNULL)
+        except FileNotFoundError:
+            if cwd is not None and not os.path.isdir(cwd):
+                raise ParallelError(f"cannot change to '{cwd}': no such directory") from None
+            raise ParallelError("git was not found on PATH", "install git 2.38 or later") from None
+        if process.returncode:
+            raise GitError(argv, process.returncode, process.stderr)
+        answers = os.fsdecode(process.stdout).split("\n")[:-1]
+        bare, inside, object_format = answers[:3]
+        git_dir, common_dir = answers[3:] if len(answers) == 5 else _ask_each(env, cwd, "--git-dir", "--git-common-dir")
+        top, prefix = None, ""
+        if inside == "true":
+            top, prefix = _ask_each(env, cwd, "--show-toplevel", "--show-prefix")
+        return cls(
+            git_dir=os.path.realpath(git_dir),
+            common_dir=os.path.realpath(common_dir),
+            top=top,
+            prefix=prefix,
+            bare=bare == "true",
+            object_format=object_format,
+        )
+
+    @cached_property
+    def git(self) -> Git:
+        """Git for refs, objects and configuration, and for the worktree that the caller stands in, if any."""
+        if self.top is None:
+            return Git((f"--git-dir={self.git_dir}",), self.git_dir)
+        return Git((f"--git-dir={self.git_dir}", f"--work-tree={self.top}"), self.top)
+
+    @cached_property
+    def common(self) -> Git:
+        """Git for refs and objects without any worktree: still works when the caller's worktree is removed."""
+        return Git((f"--git-dir={self.common_dir}",), self.common_dir)
+
+    def at(self, worktree: str) -> Git:
+        """Git inside another worktree of the repository."""
+        return Git(("-C", worktree))
+
+    @property
+    def zero(self) -> str:
+        """The null object id of this repository's hash."""
+        return "0" * (64 if self.object_format == "sha256" else 40)
+
+    @cached_property
+    def main_top(self) -> str | None:
+        """The top of the main worktree, or None when the repository is bare."""
+        configured = self.common.run("config", "--get", "core.worktree", ok=(0, 1)).text
+        if configured:
+            return os.path.normpath(os.path.join(self.common_dir, configured))
+        if os.path.basename(self.common_dir) == ".git" and not self._common_is_bare():
+            return os.path.dirname(self.common_dir)
+        if self.git_dir == self.common_dir and self.top is not None:
+            return self.top
+        if self._common_is_bare():
+            return None
+        first = self.common.run("worktree", "list", "--porcelain", "-z").fields[0]
+        return first.removeprefix("worktree ")
+
+    @cached_property
+    def version(self) -> tuple[int, ...]:
+        """The installed git's version, as in (2, 39, 5)."""
+        words = self.common.text("version").split()
+        return tuple(int(part) for part in words[2].split(".")[:3] if part.isdigit())
+
+    def _common_is_bare(self) -> bool:
+        return self.common.run("config", "--type=bool", "--get", "core.bare", ok=(0, 1)).text == "true"
+
+
+def _ask_each(env: Mapping[str, str], cwd: str | None, *questions: str) -> Iterator[str]:
+    """Ask for paths that may hold newlines one at a time."""
+    for question in questions:
+        argv = ["git", "rev-parse", "--path-format=absolute", question]
+        process = subprocess.run(argv, capture_output=True, env=env, cwd=cwd, check=False, stdin=subprocess.DEVNULL)
+        if process.returncode:
+            raise GitError(argv, process.returncode, process.stderr)
+        yield os.fsdecode(process.stdout.removesuffix(b"\n"))

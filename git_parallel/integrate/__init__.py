@@ -1,0 +1,1 @@
+"""Conflicts, review and landing."""

@@ -1,0 +1,141 @@
+"""Where things live: every ref name and every path below ``$GIT_COMMON_DIR/architect/`` (DESIGN section 6).
+
+Nothing may ever live below ``refs/notes/architect/`` or below a run's own ref: git cannot hold a ref
+and a directory of the same name.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+RUNS = "refs/architect/runs/"
+WIP = "refs/architect/wip/"
+KEPT = "refs/architect/kept/"
+LOGS = "refs/architect/logs/"
+MERGES = "refs/architect/merges/"
+NOTES = "refs/notes/architect"
+HEADS = "refs/heads/"
+
+
+def run_ref(run: str) -> str:
+    """The ref of a run's record."""
+    return RUNS + run
+
+
+def wip_ref(run: str, worker: int) -> str:
+    """The ref of a worker's snapshot of uncommitted work."""
+    return f"{WIP}{run}/{worker}"
+
+
+def kept_ref(run: str, worker: int) -> str:
+    """The ref that keeps the tip of a branch that cleanup removed."""
+    return f"{KEPT}{run}/{worker}"
+
+
+def logs_ref(run: str) -> str:
+    """The ref of the agents' output."""
+    return LOGS + run
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The live files of the tool in one repository. Paths only: nothing here touches the disk."""
+
+    common_dir: str
+
+    @property
+    def top(self) -> str:
+        return os.path.join(self.common_dir, "architect")
+
+    @property
+    def lock(self) -> str:
+        """Taken with flock(2) around every change of refs and worktrees."""
+        return os.path.join(self.top, "lock")
+
+    @property
+    def runs(self) -> str:
+        return os.path.join(self.top, "runs")
+
+    @property
+    def trash(self) -> str:
+        """Removed worktrees, kept until they expire."""
+        return os.path.join(self.top, "trash")
+
+    @property
+    def cache(self) -> str:
+        return os.path.join(self.top, "cache")
+
+    def run(self, run: str) -> RunFiles:
+        return RunFiles(os.path.join(self.runs, run))
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """The live files of one run."""
+
+    top: str
+
+    @property
+    def spec(self) -> str:
+        """``run.json``: a :class:`~git_parallel.plan.model.RunSpec`, written before anything starts."""
+        return os.path.join(self.top, "run.json")
+
+    @property
+    def journal(self) -> str:
+        """``journal.jsonl``: one event a line, appended."""
+        return os.path.join(self.top, "journal.jsonl")
+
+    @property
+    def supervisor(self) -> str:
+        """``supervisor.pid``: exists from the first intent to the last record; its flock says who is alive."""
+        return os.path.join(self.top, "supervisor.pid")
+
+    @property
+    def output(self) -> str:
+        """``supervisor.log``: what a detached supervisor would have printed."""
+        return os.path.join(self.top, "supervisor.log")
+
+    def worker(self, worker: int) -> WorkerFiles:
+        return WorkerFiles(os.path.join(self.top, "workers", str(worker)))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFiles:
+    """The live files of one worker."""
+
+    top: str
+
+    @property
+    def prompt(self) -> str:
+        """``prompt.txt``: the task's text, byte for byte."""
+        return os.path.join(self.top, "prompt.txt")
+
+    @property
+    def log(self) -> str:
+        """``output.log``: what the agent wrote to standard output (and error, unless the preset parts them)."""
+        return os.path.join(self.top, "output.log")
+
+    @property
+    def errors(self) -> str:
+        """``errors.log``: standard error of agents whose standard output is data."""
+        return os.path.join(self.top, "errors.log")
+
+    @property
+    def progress(self) -> str:
+        """``progress.json``: step, cost, last action, files so far; replaced atomically at most once a second."""
+        return os.path.join(self.top, "progress.json")
+
+    @property
+    def result(self) -> str:
+        """``result.json``: a :class:`~git_parallel.plan.model.Result`; exists once the worker has ended."""
+        return os.path.join(self.top, "result.json")
+
+    @property
+    def ending(self) -> str:
+        """``exit.json``: what the guard saw, written by the guard itself."""
+        return os.path.join(self.top, "exit.json")
+
+    def check(self, number: int) -> str:
+        """The output of the check with this number (from 1)."""
+        return os.path.join(self.top, f"check-{number}.log")

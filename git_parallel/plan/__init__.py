@@ -1,0 +1,1 @@
+"""Tasks, assignment, configuration: pure functions and data."""

@@ -1,0 +1,153 @@
+"""The data of a run: tasks, jobs, limits, the plan of a run and a worker's result.
+
+These are the shapes written to disk and into the record (``run.json``, ``result.json``). Unknown
+values are None, never 0; an unknown field in a file is ignored, so that a newer writer can be read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+SCHEMA_VERSION = 1
+
+Status = Literal["success", "partial", "failed", "timeout", "cancelled", "skipped"]
+WorkerState = Literal["queued", "waiting", "preparing", "running", "blocked", "finishing", "ended"]
+
+
+class Task(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is to be done. ``id`` is ``t1``, ``t2`` … in the order given; ``prompt`` is kept byte for byte."""
+
+    id: str
+    prompt: str
+    depends: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The first line that says something, for tables and commit subjects."""
+        return next((line.strip() for line in self.prompt.splitlines() if line.strip()), "")
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One worker's place: its number, its task's id, its model (None: the program's default), branch and worktree."""
+
+    worker: int
+    task: str
+    model: str | None
+    branch: str
+    worktree: str
+
+
+class Limits(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Money in US dollars, times in seconds. None means no limit."""
+
+    budget_per_worker: float | None = None
+    timeout_per_worker: float | None = None
+    max_steps: int | None = None
+    budget: float | None = None
+    timeout: float | None = None
+
+
+class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole run as it was asked for, written once before anything starts.
+
+    ``base`` is a commit id; ``base_name`` is how the person named it; ``target`` a full ref name or
+    None (detached HEAD); ``subdir`` the caller's place below the top ("" or with a trailing slash).
+    """
+
+    v: int = SCHEMA_VERSION
+    run: str
+    created: str
+    argv: tuple[str, ...]
+    person: str
+    base: str
+    base_name: str
+    target: str | None
+    subdir: str
+    top: str | None
+    program: str
+    role: str
+    tasks: tuple[Task, ...]
+    jobs: tuple[Job, ...]
+    workers: int
+    limits: Limits
+    checks: tuple[str, ...] = ()
+    halt: str = "never"
+    retries: int = 0
+    allow_empty: bool = False
+    grace: float = 10.0
+
+    def task(self, task_id: str) -> Task:
+        """Return the task with this id."""
+        return next(task for task in self.tasks if task.id == task_id)
+
+    def job(self, worker: int) -> Job:
+        """Return the job of the worker with this number."""
+        return next(job for job in self.jobs if job.worker == worker)
+
+
+class CheckResult(msgspec.Struct, frozen=True):
+    """A check that ran on a worker's tree. ``exit_code`` is negative for a signal, None when it timed out."""
+
+    command: str
+    exit_code: int | None
+    duration: float
+
+    @property
+    def green(self) -> bool:
+        return self.exit_code == 0
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """How a worker ended. The first nine fields and their names are the seed's ``WorkerResult``.
+
+    ``head`` is the branch's tip after capture; ``snapshot`` a commit under refs/architect/wip/ where the
+    work could not go onto the branch. ``duration`` is in seconds, ``cost`` in US dollars, ``peak_rss`` in bytes.
+    """
+
+    worker_id: int
+    branch: str
+    model: str | None
+    status: Status
+    steps: int | None
+    cost: float | None
+    duration: float | None
+    files_modified: list[str]
+    worktree_path: str
+    run: str
+    task: str
+    agent: str
+    role: str
+    base: str
+    head: str | None
+    snapshot: str | None = None
+    reason: str
+    detail: str | None = None
+    exit_code: int | None = None
+    tokens: dict[str, int] | None = None
+    session: str | None = None
+    attempts: int = 1
+    check: list[CheckResult] | None = None
+    insertions: int | None = None
+    deletions: int | None = None
+    started: str | None = None
+    ended: str | None = None
+    peak_rss: int | None = None
+    warnings: list[str] = []
+
+
+def encode(value: Any) -> bytes:
+    """Encode a shape of this module as one line of JSON."""
+    return msgspec.json.encode(value)
+
+
+def decode_spec(data: bytes) -> RunSpec:
+    """Decode ``run.json``. Raises msgspec.ValidationError."""
+    return msgspec.json.decode(data, type=RunSpec)
+
+
+def decode_result(data: bytes) -> Result:
+    """Decode ``result.json``. Raises msgspec.ValidationError."""
+    return msgspec.json.decode(data, type=Result)

@@ -1,0 +1,1 @@
+"""What git keeps of a run: records in refs, notes, snapshots."""

@@ -1,0 +1,1 @@
+"""Runs and watches the workers: scheduler, journal, guard."""

@@ -1,0 +1,120 @@
+"""Every test runs in a sealed world: own HOME, no system or user git configuration, fixed identity."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+SEALED = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_AUTHOR_NAME": "A U Thor",
+    "GIT_AUTHOR_EMAIL": "author@example.com",
+    "GIT_COMMITTER_NAME": "C O Mitter",
+    "GIT_COMMITTER_EMAIL": "committer@example.com",
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
+    "TERM": "dumb",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+@pytest.fixture(autouse=True)
+def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Seal the environment, and hold the test to leaving no process of its own behind."""
+    for name in list(os.environ):
+        if name.startswith(("GIT_", "XDG_", "PARALLEL_")):
+            monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    for name, value in SEALED.items():
+        monkeypatch.setenv(name, value)
+    subprocess.run(["git", "config", "--global", "init.defaultBranch", "main"], check=True)
+    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    yield
+    after = [process for process in psutil.Process().children(recursive=True) if process.pid not in before]
+    left = [process for process in after if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    assert not left, f"processes left behind: {left}"
+
+
+@dataclass(frozen=True)
+class Repo:
+    """A real repository on disk and the ways a test works in it."""
+
+    path: Path
+
+    def git(self, *arguments: str, cwd: Path | None = None, check: bool = True, stdin: bytes | None = None) -> str:
+        """Run git and return its output without the trailing newline."""
+        done = subprocess.run(["git", *arguments], cwd=cwd or self.path, capture_output=True, check=False, input=stdin)
+        if check and done.returncode:
+            raise AssertionError(f"git {' '.join(arguments)}: {done.returncode}\n{done.stderr.decode()}")
+        return os.fsdecode(done.stdout).rstrip("\n")
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        """Write a file below the top, with its directories."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    def commit(self, message: str, files: dict[str, str] | None = None) -> str:
+        """Write ``files``, commit everything, return the commit id."""
+        for name, content in (files or {}).items():
+            self.write(name, content)
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD")
+
+    def parallel(
+        self,
+        *arguments: str,
+        cwd: Path | None = None,
+        stdin: bytes | None = None,
+        env: dict[str, str] | None = None,
+        timeout: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run ``git-parallel`` as a person would and return what it printed."""
+        return subprocess.run(
+            [sys.executable, "-m", "git_parallel", *arguments],
+            cwd=cwd or self.path,
+            input=None if stdin is None else os.fsdecode(stdin),
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            check=False,
+            timeout=timeout,
+            env={**os.environ, **(env or {})},
+        )
+
+
+@pytest.fixture
+def make_repo(tmp_path: Path):
+    """Return a function that makes a repository with one commit (``README`` and ``src/a.txt``)."""
+
+    def make(name: str = "repo", *, commit: bool = True, init: tuple[str, ...] = ()) -> Repo:
+        path = tmp_path / name
+        path.mkdir(parents=True)
+        subprocess.run(["git", "init", "-q", *init], cwd=path, check=True)
+        repo = Repo(path)
+        if commit:
+            repo.commit("first", {"README": "hello\n", "src/a.txt": "a\n"})
+        return repo
+
+    return make
+
+
+@pytest.fixture
+def repo(make_repo) -> Repo:
+    """A repository with one commit."""
+    return make_repo()
