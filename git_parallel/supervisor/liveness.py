@@ -1,0 +1,65 @@
+"""Who supervises a run: a file lock that lives exactly as long as the process does.
+
+A process id alone lies after a reboot or when ids are reused; a lock held with flock(2) is gone the
+moment its holder is, however it died.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import dataclass
+
+from git_parallel.layout import RunFiles
+from git_parallel.supervisor.journal import timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The held lock of a run; closing it without :meth:`release` leaves the file, which says 'interrupted'."""
+
+    descriptor: int
+    path: str
+
+    def release(self) -> None:
+        """The run's record is complete: remove the file and give the lock back."""
+        os.unlink(self.path)
+        os.close(self.descriptor)
+
+
+def claim(files: RunFiles) -> Claim | None:
+    """Become the run's supervisor, or return None when somebody else is."""
+    descriptor = os.open(files.supervisor, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    sign(descriptor)
+    return Claim(descriptor, files.supervisor)
+
+
+def sign(descriptor: int) -> None:
+    """Write this process's id into the lock file (again after a fork: the lock is shared, the id is not)."""
+    text = json.dumps({"pid": os.getpid(), "since": timestamp()}).encode()
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, text + b"\n", 0)
+
+
+def supervisor_pid(files: RunFiles) -> int | None:
+    """The process id of the run's living supervisor, or None when there is none."""
+    try:
+        descriptor = os.open(files.supervisor, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        try:
+            return int(json.loads(os.pread(descriptor, 4096, 0))["pid"])
+        except (ValueError, KeyError, TypeError):
+            return 0  # alive, and writing its name this very moment
+    finally:
+        os.close(descriptor)
+    return None
