@@ -48,7 +48,7 @@ class WorkerView:
     reason: str | None = None
     started: str | None = None
     attempt: int = 1
-    progress: Progress = Progress()
+    progress: Progress = field(default_factory=Progress)
     result: Result | None = None
 
 
@@ -138,7 +138,7 @@ def known_runs(state: State) -> list[str]:
 
 
 def document(view: RunView) -> Mapping[str, object]:
-    """The JSON that ``run``, ``status``, ``show`` and ``wait`` print: results of ended workers, states of the others."""
+    """The JSON that ``run``, ``status``, ``show`` and ``wait`` print: results, and the state of who has none yet."""
     return {
         "v": 1,
         "run": view.spec.run,
