@@ -1,1 +1,1 @@
-"""Turns data into text for a terminal. Pure: takes values, a clock and a width."""
+"""What a person sees: pure functions from values, a clock and a width to text."""
