@@ -202,6 +202,10 @@ class Objects:
         """Return every path below a tree, with its mode and id; trees themselves are left out."""
         return dict(self._walk(oid, ""))
 
+    def list_tree(self, oid: str) -> dict[str, tuple[int, str]]:
+        """Return the entries of one tree, not of those in it: name to mode and id."""
+        return {os.fsdecode(name): (mode, inner.decode()) for name, mode, inner in self._tree(oid).items()}
+
     def path_blob(self, commit: str, path: str) -> bytes | None:
         """Return the content of a file in a commit, or None where it has no such file."""
         mode, oid = DIRECTORY, self.read_commit(commit)[0]
