@@ -45,6 +45,7 @@ _UNATTENDED = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_PAGER": "cat",
     "GIT_EDITOR": ":",
+    "LANGUAGE": "en",  # git's messages unchanged whatever LC_ALL says; the locale itself stays for filters
 }
 
 # Plumbing fires none of the person's hooks and leaves no file system monitor running in a worktree.
@@ -140,10 +141,10 @@ class Git:
             self._argv(arguments, False), stdin=stdin, stdout=stdout, stderr=stderr, env=self._env(env), cwd=self.cwd
         )
 
-    def show(self, *arguments: str) -> int:
+    def show(self, *arguments: str, env: Mapping[str, str] | None = None) -> int:
         """Run a command whose output goes straight to the person: git's own pager and colours; return its exit code."""
         argv = ["git", *self.options, *arguments]
-        return subprocess.run(argv, env=clean_environment(), cwd=self.cwd, check=False).returncode
+        return subprocess.run(argv, env={**clean_environment(), **(env or {})}, cwd=self.cwd, check=False).returncode
 
     def _argv(self, arguments: Sequence[str], hooks: bool) -> tuple[str, ...]:
         return ("git", *self.options, *(() if hooks else _PLUMBING), *arguments)

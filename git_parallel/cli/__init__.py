@@ -30,6 +30,9 @@ COMMANDS: dict[str, str] = {
     "demo": "a two-minute tour with no model",
 }
 
+# Not for people: name as typed, and module. No task is one word that begins with two underscores.
+HIDDEN = {"__complete": "complete"}
+
 _TOP_LEVEL = {"-h", "--help", "--version"}
 
 
@@ -40,14 +43,15 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in COMMANDS and cmd_name not in HIDDEN:
             return None
-        command: click.Command = import_module(f"git_parallel.cli.{cmd_name}").command
+        module = HIDDEN.get(cmd_name, cmd_name)
+        command: click.Command = import_module(f"git_parallel.cli.{module}").command
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = args[0] if args else "-h"
-        if first not in COMMANDS and first not in _TOP_LEVEL:
+        if first not in COMMANDS and first not in _TOP_LEVEL and first not in HIDDEN:
             _refuse_misspelt(args)
             args = ["run", *args]
         return super().parse_args(ctx, args or ["-h"])
@@ -100,6 +104,8 @@ def cleanup_main() -> NoReturn:
 def run(argv: list[str]) -> int:
     """Run one command line and return the process's exit code."""
     try:
+        if "--help" in argv[:2] and (code := _show_manual(argv)) is not None:
+            return code
         code = git_parallel.main(args=argv, prog_name="git parallel", standalone_mode=False)
         sys.stdout.flush()
     except errors.ParallelError as error:
@@ -123,6 +129,19 @@ def run(argv: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _show_manual(argv: Sequence[str]) -> int | None:
+    """Open the man page that ``--help`` asks for where git knows it too; None when there is none to open."""
+    if argv[0] == "--help":
+        page = "git-parallel"
+    elif argv[0] in COMMANDS and argv[1] == "--help":
+        page = f"git-parallel-{argv[0]}"
+    else:
+        return None
+    from git_parallel.cli import _manual  # noqa: PLC0415 (only for --help)
+
+    return _manual.show(page)
+
+
 def _complain(error: errors.ParallelError) -> int:
     _say(error.label, error.message)
     for hint in error.hints:
@@ -137,7 +156,7 @@ def _say(label: str, message: str) -> None:
 
 def _report(error: Exception, argv: Sequence[str]) -> int:
     """Write what a maintainer needs to a file and tell the person where it is: no traceback on the terminal."""
-    from git_parallel.cli._report import write_report  # noqa: PLC0415 (only on the way to an error)
+    from git_parallel.report import write_report  # noqa: PLC0415 (only on the way to an error)
 
     _say("fatal", f"unexpected error: {type(error).__name__}: {error}")
     _say("hint", write_report(error, argv))
