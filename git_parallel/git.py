@@ -182,6 +182,8 @@ class Repository:
             "--show-object-format",
             "--git-dir",
             "--git-common-dir",
+            "--show-toplevel",  # fails where there is no worktree; what stands before it is answered all the same
+            "--show-prefix",
         )
         env = {**os.environ, **_UNATTENDED}
         argv = ["git", "rev-parse", "--path-format=absolute", *questions]
@@ -191,14 +193,14 @@ class Repository:
             if cwd is not None and not os.path.isdir(cwd):
                 raise ParallelError(f"cannot change to '{cwd}': no such directory") from None
             raise ParallelError("git was not found on PATH", "install git 2.38 or later") from None
-        if process.returncode:
-            raise GitError(argv, process.returncode, process.stderr)
         answers = os.fsdecode(process.stdout).split("\n")[:-1]
-        bare, inside, object_format = answers[:3]
-        git_dir, common_dir = answers[3:] if len(answers) == 5 else _ask_each(env, cwd, "--git-dir", "--git-common-dir")
-        top, prefix = None, ""
-        if inside == "true":
-            top, prefix = _ask_each(env, cwd, "--show-toplevel", "--show-prefix")
+        if len(answers) < 3:
+            raise GitError(argv, process.returncode, process.stderr)
+        (bare, inside, object_format), paths = answers[:3], answers[3:]
+        names = questions[3:] if inside == "true" else questions[3:5]
+        if len(paths) != len(names) or (process.returncode and inside == "true"):
+            paths = list(_ask_each(env, cwd, *names))
+        git_dir, common_dir, top, prefix = paths if inside == "true" else (*paths, None, "")
         return cls(
             git_dir=os.path.realpath(git_dir),
             common_dir=os.path.realpath(common_dir),
