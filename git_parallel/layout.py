@@ -63,6 +63,11 @@ class State:
         return os.path.join(self.top, "trash")
 
     @property
+    def trusted(self) -> str:
+        """Digests of the repository's own commands that the person approved on this machine."""
+        return os.path.join(self.top, "trusted")
+
+    @property
     def cache(self) -> str:
         return os.path.join(self.top, "cache")
 
@@ -90,6 +95,11 @@ class RunFiles:
     def supervisor(self) -> str:
         """``supervisor.pid``: exists from the first intent to the last record; its flock says who is alive."""
         return os.path.join(self.top, "supervisor.pid")
+
+    @property
+    def control(self) -> str:
+        """``control.jsonl``: what people ask of the living supervisor (``stop``), appended; SIGUSR1 says look."""
+        return os.path.join(self.top, "control.jsonl")
 
     @property
     def output(self) -> str:
