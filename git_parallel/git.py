@@ -200,7 +200,8 @@ class Repository:
         names = questions[3:] if inside == "true" else questions[3:5]
         if len(paths) != len(names) or (process.returncode and inside == "true"):
             paths = list(_ask_each(env, cwd, *names))
-        git_dir, common_dir, top, prefix = paths if inside == "true" else (*paths, None, "")
+        git_dir, common_dir, *place = paths
+        top, prefix = place or (None, "")
         return cls(
             git_dir=os.path.realpath(git_dir),
             common_dir=os.path.realpath(common_dir),

@@ -1,0 +1,159 @@
+"""``git parallel run``: start a run. The default command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from git_parallel.errors import UsageError
+from git_parallel.git import Repository
+from git_parallel.plan.config import Config, load
+from git_parallel.plan.settings import BY_NAME
+
+Decorator = Callable[[Callable[..., int]], Callable[..., int]]
+
+
+def _setting(name: str, metavar: str, **extra: Any) -> Decorator:
+    """An option that sets a setting, with the settings table's own words; its text is checked there too."""
+    setting = BY_NAME[name]
+    shown = setting.help[:1].upper() + setting.help[1:] + "."
+    return click.option(setting.flag, name, metavar=metavar, help=shown, **extra)
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[TASK]")
+@click.option("--task", "tasks", multiple=True, metavar="TASK", help="A task (repeatable); '-' reads it from stdin.")
+@click.option(
+    "--task-file", "task_files", multiple=True, metavar="FILE", help="A file that holds one task (repeatable)."
+)
+@_setting("workers", "N")
+@_setting("models", "CSV")
+@_setting("agent", "ROLE")
+@_setting("program", "NAME|COMMAND")
+@_setting("budget_per_worker", "USD")
+@_setting("timeout_per_worker", "SECONDS")
+@_setting("max_steps", "N")
+@_setting("budget", "USD")
+@_setting("timeout", "SECONDS")
+@_setting("check", "CMD", multiple=True)
+@click.option("--base", metavar="COMMIT", help="Commit the workers start from (default: HEAD).")
+@_setting("target", "BRANCH")
+@click.option("--with-changes", is_flag=True, help="Take uncommitted changes into the base.")
+@_setting("halt", "WHEN")
+@_setting("retries", "N")
+@click.option("--matrix", is_flag=True, help="Run every task with every model.")
+@click.option("--allow-empty", is_flag=True, help="A worker that changes nothing may still succeed.")
+@click.option("-c", "--config", "config_file", metavar="FILE", help="Read FILE in place of .git-parallel.yaml.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show who would do what, where, from which commit; start nothing.")
+@click.option("--detach", is_flag=True, help="Return once the run is up, and print its id.")
+@click.option("--trust", is_flag=True, help="Approve the commands that .git-parallel.yaml brings.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output at the end.")
+@click.option("-q", "--quiet", is_flag=True, help="Show only the final result.")
+def command(
+    *,
+    words: Sequence[str],
+    tasks: Sequence[str],
+    task_files: Sequence[str],
+    base: str | None,
+    with_changes: bool,
+    matrix: bool,
+    allow_empty: bool,
+    config_file: str | None,
+    dry_run: bool,
+    detach: bool,
+    trust: bool,
+    as_json: bool,
+    quiet: bool,
+    **flags: Any,
+) -> int:
+    """Start a run: one worker for each task and model, each in its own worktree and branch.
+
+    TASK, --task and --task-file all name tasks. Workers beyond --workers wait in a queue. The result
+    table is printed at the end; exit code 0 means that every worker succeeded.
+    """
+    from git_parallel.supervisor import start  # noqa: PLC0415 (after the options are known to be right)
+
+    prompts = _prompts(words, tasks, task_files)
+    repo = Repository.discover()
+    config = load(repo, flags, config_file)
+    typed = config.workers if config.layer("workers") == "flag" else None
+    request = start.Request(
+        tasks=prompts,
+        config=config,
+        argv=["git", "parallel", *sys.argv[1:]],
+        workers=typed,
+        matrix=matrix,
+        base=base,
+        with_changes=with_changes,
+        allow_empty=allow_empty,
+    )
+    draft = start.plan_run(repo, request)
+    if not quiet:
+        for warning in draft.warnings:
+            click.echo(f"warning: {warning}", err=True)
+    if dry_run:
+        return _dry_run(start.place(draft), as_json)
+    _ask_for_trust(repo, config, trust)
+    return _run(draft, detach=detach, as_json=as_json, quiet=quiet)
+
+
+def _prompts(words: Sequence[str], tasks: Sequence[str], task_files: Sequence[str]) -> list[str]:
+    """Gather the tasks, in the order: the word, each --task, each --task-file."""
+    if len(words) > 1:
+        raise UsageError(
+            f"one task was expected, but there are {len(words)} words", f'quote it: git parallel "{" ".join(words)}"'
+        )
+    prompts = [_stdin() if task == "-" else task for task in (*words, *tasks)]
+    for path in task_files:
+        if path == "-":
+            prompts.append(_stdin())
+            continue
+        try:
+            with open(path, "rb") as file:
+                prompts.append(os.fsdecode(file.read()))
+        except OSError as error:
+            raise UsageError(f"cannot read the task file '{path}': {error.strerror}") from None
+    for prompt in prompts:
+        if "\0" in prompt:
+            raise UsageError("a task holds a NUL byte, which no program can be given")
+    return prompts
+
+
+def _stdin() -> str:
+    if sys.stdin.isatty():
+        click.echo("reading the task from the terminal; end it with Ctrl-D", err=True)
+    return os.fsdecode(sys.stdin.buffer.read())
+
+
+def _ask_for_trust(repo: Repository, config: Config, trusted: bool) -> None:
+    from git_parallel.plan import trust  # noqa: PLC0415
+
+    unknown = trust.unapproved(repo.common_dir, config.repository_commands())
+    if not unknown:
+        return
+    if not trusted:
+        click.echo("these commands come with the repository's .git-parallel.yaml:", err=True)
+        for line in unknown:
+            click.echo(f"    {line}", err=True)
+        if not sys.stdin.isatty():
+            raise UsageError("they have not been approved on this machine", "read them, then repeat with --trust")
+        if not click.confirm("run them?", default=False, err=True):
+            raise UsageError("not approved; nothing was started")
+    trust.approve(repo.common_dir, unknown)
+
+
+def _dry_run(spec: Any, as_json: bool) -> int:
+    from git_parallel.render import plan  # noqa: PLC0415
+
+    click.echo(plan.document(spec) if as_json else plan.table(spec), nl=False)
+    return 0
+
+
+def _run(draft: Any, *, detach: bool, as_json: bool, quiet: bool) -> int:
+    from git_parallel.supervisor import foreground  # noqa: PLC0415
+
+    return foreground.run(draft, detach=detach, as_json=as_json, quiet=quiet)

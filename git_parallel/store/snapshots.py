@@ -1,0 +1,220 @@
+"""Captures what lies in a worktree: tracked, untracked and staged, not ignored.
+
+The agent's own index is never written while its processes may live: everything happens in a copy of
+it, which also keeps the cost to what really changed. Looking (`look`) writes only objects; the commit
+and the refs that keep them are made by the caller, in one transaction with the record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from git_parallel.errors import GitError
+from git_parallel.git import Git, Repository
+from git_parallel.layout import HEADS
+from git_parallel.store.objects import Objects
+
+# Operations in progress, by what git leaves in the worktree's own git directory.
+_OPERATIONS = {
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "BISECT_LOG": "bisect",
+    "sequencer": "cherry-pick",
+}
+
+_NOT_ADDED = re.compile(
+    r"^error: (?:'(?P<nested>.*)' does not have a commit checked out|unable to index file '(?P<file>.*)')$"
+)
+_NOT_READ = re.compile(r"^warning: could not open directory '(?P<directory>.*)': ")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A worktree as it is. ``head`` is None on an unborn branch; ``tree`` holds everything capturable.
+
+    ``branch`` is the full name HEAD points to, None when detached; ``operation`` a merge, rebase …
+    in progress; ``missing`` what could not be captured, with the reason; ``index`` the temporary
+    index that matches ``tree``.
+    """
+
+    head: str | None
+    head_tree: str | None
+    branch: str | None
+    tree: str
+    operation: str | None
+    missing: tuple[str, ...]
+    index: str
+
+    @property
+    def dirty(self) -> bool:
+        """There is work that no commit holds."""
+        return self.tree != self.head_tree
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What differs between two trees: paths in order, lines added and removed, and new nested repositories."""
+
+    paths: list[str]
+    insertions: int
+    deletions: int
+    nested: list[str]
+
+
+def look(repo: Repository, worktree: str, admin: str, scratch: str, leave: Sequence[str] = ()) -> Look:
+    """Read a linked worktree's state into objects. ``scratch`` is a path for the temporary index.
+
+    ``leave`` are excluding pathspecs for untracked files that nobody wants.
+
+    Raises GitError when git cannot read the worktree or write objects; nothing of the worktree is changed.
+    """
+    return look_at(repo.at(worktree), admin, scratch, leave)
+
+
+def look_at(git: Git, admin: str, scratch: str, leave: Sequence[str] = ()) -> Look:
+    """The same for the worktree that ``git`` works in; ``admin`` is its own git directory."""
+    asked = git.run("rev-parse", "HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD", ok=(0, 128))
+    head, head_tree, name = asked.lines if asked.returncode == 0 else (None, None, None)
+    _copy_index(os.path.join(admin, "index"), scratch)
+    env = {"GIT_INDEX_FILE": scratch}
+    added = git.run("add", "-A", "--sparse", "--ignore-errors", "--", ":/", *leave, env=env, ok=(0, 1))
+    if leave:  # tracked files of such a name are the repository's own
+        git.run("add", "-u", "--sparse", "--ignore-errors", "--", ":/", env=env, ok=(0, 1))
+    tree = git.text("write-tree", env=env)
+    return Look(
+        head=head,
+        head_tree=head_tree,
+        branch=name if name != "HEAD" else None,
+        tree=tree,
+        operation=operation_in_progress(admin),
+        missing=tuple(not_captured(added.stderr)),
+        index=scratch,
+    )
+
+
+def _copy_index(source: str, target: str) -> None:
+    """Copy an index with its time stamp: git judges by it whether an entry may be stale."""
+    try:
+        shutil.copy2(source, target)
+    except FileNotFoundError:  # no index yet: git starts from an empty one
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(target)
+
+
+def operation_in_progress(admin: str) -> str | None:
+    """Name the merge, rebase, cherry-pick … that is under way in a worktree, or None."""
+    return next((name for file, name in _OPERATIONS.items() if os.path.exists(os.path.join(admin, file))), None)
+
+
+def not_captured(stderr: bytes) -> list[str]:
+    """Read from `git add --ignore-errors` what it left out, and why."""
+    left: list[str] = []
+    for line in os.fsdecode(stderr).splitlines():
+        if match := _NOT_ADDED.match(line):
+            if match["nested"]:
+                left.append(f"{match['nested']}: a repository of its own without a commit")
+            else:
+                left.append(f"{match['file']}: cannot be read")
+        elif match := _NOT_READ.match(line):
+            left.append(f"{match['directory']}: cannot be read")
+    return left
+
+
+def change(git: Git, before: str, after: str) -> Change:
+    """Compare two trees (or commits) path by path; renames count as one path gone and one new."""
+    if before == after:
+        return Change([], 0, 0, [])
+    done = git.run("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-renames", "--no-ext-diff", before, after)
+    return parse_change(done.stdout)
+
+
+def parse_change(output: bytes) -> Change:
+    """Parse `diff-tree -z --raw --numstat`: raw records (``:modes ids status`` NUL ``path``), then counts."""
+    fields = output.split(b"\0")
+    paths: list[str] = []
+    nested: list[str] = []
+    insertions = deletions = 0
+    position = 0
+    while position < len(fields) and fields[position]:
+        field = fields[position]
+        if field.startswith(b":"):
+            path = os.fsdecode(fields[position + 1])
+            paths.append(path)
+            if field.split(b" ")[1] == b"160000" and field.startswith(b":000000"):
+                nested.append(path)
+            position += 2
+        else:
+            added, removed, _ = field.split(b"\t", 2)
+            insertions += int(added) if added != b"-" else 0
+            deletions += int(removed) if removed != b"-" else 0
+            position += 1
+    return Change(paths, insertions, deletions, nested)
+
+
+def snapshot(objects: Objects, seen: Look, message: str, *, index_tree: str | None, lost: Sequence[str] = ()) -> str:
+    """Write a commit that holds a worktree's state, and return its id.
+
+    Its tree is what lay in the worktree, its first parent HEAD; a second commit holds the index where
+    it differs from both, and ``lost`` are commits that only a reflog knew. Each is named by a trailer,
+    so that restore can tell them apart.
+    """
+    parents = [seen.head] if seen.head else []
+    trailers = [f"Architect-Head: {seen.head}"] if seen.head else []
+    if seen.branch:
+        trailers.append(f"Architect-Branch: {seen.branch.removeprefix(HEADS)}")
+    if index_tree and index_tree not in (seen.tree, seen.head_tree):
+        staged = objects.commit(index_tree, parents, "index of a snapshot\n")
+        trailers.append(f"Architect-Index: {staged}")
+        parents = [*parents, staged]
+    trailers += [f"Architect-Lost: {commit}" for commit in lost]
+    return objects.commit(seen.tree, [*parents, *lost], message.rstrip("\n") + "\n\n" + "\n".join(trailers) + "\n")
+
+
+def staged_tree(git: Git) -> str | None:
+    """The tree of a worktree's own index, or None when it holds conflicts (then the files hold the markers)."""
+    done = git.run("write-tree", ok=(0, 128))
+    return done.text if done.returncode == 0 else None
+
+
+def install_index(admin: str, index: str) -> bool:
+    """Make the temporary index the worktree's own, as git would: through index.lock. False when that is held."""
+    lock = os.path.join(admin, "index.lock")
+    try:
+        descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except FileExistsError:
+        return False
+    with open(descriptor, "wb") as target, open(index, "rb") as source:
+        shutil.copyfileobj(source, target)
+    shutil.copystat(index, lock)
+    os.replace(lock, os.path.join(admin, "index"))
+    return True
+
+
+def lost_commits(git: Git, admin: str, kept: Sequence[str]) -> list[str]:
+    """Commits that only this worktree's reflog and pseudo-refs know; ``kept`` is what stays reachable anyway.
+
+    An agent that amends, resets or rebases leaves such commits, and git forgets them with the worktree.
+    """
+    try:
+        seen = git.text("reflog", "show", "--format=%H", "HEAD").split()
+    except GitError:
+        seen = []
+    for name in ("ORIG_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REBASE_HEAD", "REVERT_HEAD"):
+        seen += git.run("rev-parse", "-q", "--verify", f"{name}^{{commit}}", ok=(0, 1, 128)).text.split()
+    candidates = list(dict.fromkeys(seen))
+    if not candidates:
+        return []
+    asked = "\n".join([*candidates, *(f"^{commit}" for commit in kept)])
+    alive = set(git.run("rev-list", "--stdin", "--ignore-missing", stdin=asked.encode() + b"\n").text.split())
+    wanted = [commit for commit in candidates if commit in alive]
+    if len(wanted) < 2:
+        return wanted
+    return git.text("merge-base", "--independent", *wanted[:500]).split()

@@ -1,0 +1,66 @@
+"""What every part of a running supervisor shares."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Literal
+
+from git_parallel.agents.preset import Preset
+from git_parallel.git import Repository, clean_environment
+from git_parallel.layout import RunFiles
+from git_parallel.plan.model import Job, RunSpec
+from git_parallel.store.objects import Objects
+from git_parallel.supervisor.host import GuardHost
+from git_parallel.supervisor.journal import Journal
+from git_parallel.supervisor.recorder import Recorder
+from git_parallel.worktrees import Features
+
+# Ports given to workers: PORTS_EACH from FIRST_PORT on, below the range from which systems pick their own.
+FIRST_PORT = 20000
+PORTS_EACH = 10
+_PORT_BLOCKS = 1000
+
+Message = tuple[Literal["signal", "changed", "ended"], int]
+
+
+@dataclass(frozen=True)
+class Context:
+    """One run's shared parts. ``inbox`` carries messages from signals and worker threads to the main thread."""
+
+    repo: Repository
+    spec: RunSpec
+    files: RunFiles
+    journal: Journal
+    recorder: Recorder
+    objects: Objects
+    host: GuardHost
+    preset: Preset
+    features: Features
+    inbox: SimpleQueue[Message] = field(default_factory=SimpleQueue)
+
+    def start_directory(self, job: Job) -> str:
+        """Where an agent starts: the caller's subdirectory in the worker's worktree, or its top when that is absent."""
+        inner = os.path.join(job.worktree, self.spec.subdir) if self.spec.subdir else job.worktree
+        return inner if os.path.isdir(inner) else job.worktree
+
+    def environment(self, job: Job, temporary: str) -> dict[str, str]:
+        """The environment of everything that runs for a worker: the person's own, less what locates a repository."""
+        return {**clean_environment(), **worker_variables(self.spec, job, temporary)}
+
+
+def worker_variables(spec: RunSpec, job: Job, temporary: str) -> Mapping[str, str]:
+    """The variables by which an agent or a check knows which worker it serves."""
+    return {
+        "GIT_PARALLEL_RUN": spec.run,
+        "GIT_PARALLEL_WORKER": str(job.worker),
+        "GIT_PARALLEL_TASK": job.task,
+        "GIT_PARALLEL_BASE": spec.base,
+        "GIT_PARALLEL_ROOT": job.worktree,
+        "GIT_PARALLEL_PORT": str(FIRST_PORT + job.worker % _PORT_BLOCKS * PORTS_EACH),
+        "GIT_PARALLEL_PORT_COUNT": str(PORTS_EACH),
+        "GIT_TERMINAL_PROMPT": "0",
+        "TMPDIR": temporary,
+    }

@@ -1,0 +1,358 @@
+"""The end of a worker, whatever the ending: capture → checks → result → one ref transaction (DESIGN section 5).
+
+The same code finishes a worker of a living run and one whose supervisor died.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from git_parallel import worktrees
+from git_parallel.agents import launch
+from git_parallel.agents.claim import Claim
+from git_parallel.errors import ParallelError, RaceError
+from git_parallel.layout import HEADS, wip_ref
+from git_parallel.plan.model import CheckResult, Job, Result, Status, encode
+from git_parallel.render import text
+from git_parallel.store import refs, snapshots
+from git_parallel.store.record import Entry
+from git_parallel.store.refs import Update
+from git_parallel.supervisor import files, outcome
+from git_parallel.supervisor.context import Context
+from git_parallel.supervisor.host import Ending, GuardSpec
+from git_parallel.supervisor.journal import timestamp
+from git_parallel.supervisor.outcome import Evidence
+
+CAPTURE_TRIES = 3
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What is known of a worker's last attempt when it ends. ``ending`` is None when no agent was started."""
+
+    number: int
+    started: str | None
+    duration: float | None
+    ending: Ending | None
+    claim: Claim | None
+    stopped: str | None
+    error: str | None = None
+    peak_rss: int | None = None
+
+
+@dataclass
+class _Work:
+    """What git shows of a worker's work, gathered on the way to its result."""
+
+    seen: snapshots.Look | None = None
+    change: snapshots.Change = field(default_factory=lambda: snapshots.Change([], 0, 0, []))
+    head: str | None = None
+    snapshot: str | None = None
+    checks: list[CheckResult] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    updates: list[Update] = field(default_factory=list)
+
+
+def finish(context: Context, job: Job, attempt: Attempt, *, run_checks: bool) -> Result:
+    """Capture, check, decide and record one worker's end; return its result.
+
+    When the branch moves while the capture is being recorded, everything is looked at again.
+    """
+    for tries_left in reversed(range(CAPTURE_TRIES)):
+        try:
+            return _finish_once(context, job, attempt, run_checks)
+        except RaceError:
+            if not tries_left:
+                raise
+            context.journal.append("note", worker=job.worker, reason="the branch moved during capture; looking again")
+    raise AssertionError("unreachable")
+
+
+def _finish_once(context: Context, job: Job, attempt: Attempt, run_checks: bool) -> Result:
+    work = _look(context, job, attempt)
+    if run_checks and work.change.paths and context.spec.checks:
+        _keep_during_checks(context, job, work)
+        work.checks = [_check(context, job, number, command) for number, command in enumerate(context.spec.checks, 1)]
+    status, reason = outcome.decide(_evidence(context, attempt, work))
+    if work.seen is not None:
+        _commit(context, job, work, status, reason)
+    result = _result(context, job, attempt, work, (status, reason))
+    worker = context.files.worker(job.worker)
+    files.replace(worker.result, encode(result), durable=True)
+    _record(context, job, attempt, work, result)
+    _settle(context, job, work)
+    return result
+
+
+def _look(context: Context, job: Job, attempt: Attempt) -> _Work:
+    """See what lies in the worktree; one that cannot be read is kept and named."""
+    work = _Work()
+    if attempt.ending is None:
+        if not os.path.lexists(job.worktree):  # it never came to a worktree
+            work.updates += _empty_branches(context, [job.worker])
+        return work
+    context.journal.append("intent", worker=job.worker, act="capture")
+    admin = worktrees.paired(context.repo, job.worktree)
+    if admin is None:
+        work.warnings.append(f"the worktree is gone or no longer ours: {job.worktree}")
+        work.head = refs.read(context.repo, HEADS + job.branch).get(HEADS + job.branch)
+        if work.head:
+            work.change = snapshots.change(context.repo.common, context.spec.base, work.head)
+        return work
+    scratch = os.path.join(context.files.worker(job.worker).top, "capture.index")
+    try:
+        work.seen = snapshots.look(context.repo, job.worktree, admin, scratch, launch.pathspecs(context.preset))
+    except ParallelError as error:
+        work.warnings.append(f"nothing was captured ({error.message}); the work is still in {job.worktree}")
+        work.head = refs.read(context.repo, HEADS + job.branch).get(HEADS + job.branch)
+        return work
+    work.change = snapshots.change(context.repo.common, context.spec.base, work.seen.tree)
+    work.warnings += [f"not captured: {path}" for path in work.seen.missing]
+    work.warnings += [f"not captured: {path}: a repository of its own" for path in work.change.nested]
+    return work
+
+
+def _keep_during_checks(context: Context, job: Job, work: _Work) -> None:
+    """Checks may take long and may do anything to the worktree: put the work under a ref before they start."""
+    if work.seen is None or not work.seen.dirty:
+        return
+    message = f"git parallel {context.spec.run}/{job.worker}: before its checks"
+    commit = snapshots.snapshot(context.objects, work.seen, message, index_tree=None)
+    ref = wip_ref(context.spec.run, job.worker)
+    with refs.locked(context.repo):
+        refs.transaction(context.repo, [Update(ref, commit, None)])
+    work.updates.append(Update(ref, None, None))  # the commit on the branch replaces it
+
+
+def _check(context: Context, job: Job, number: int, command: str) -> CheckResult:
+    """Run one check in the worker's worktree, under a guard of its own."""
+    worker = context.files.worker(job.worker)
+    with temporary_directory(context, job) as temporary:
+        guard = context.host.start(
+            GuardSpec(
+                argv=("/bin/sh", "-c", command),
+                cwd=context.start_directory(job),
+                env=context.environment(job, temporary),
+                stdin=None,
+                stdout=worker.check(number),
+                stderr=None,
+                timeout=context.spec.limits.timeout_per_worker,
+                grace=context.spec.grace,
+                ending=os.path.join(worker.top, f"check-{number}.exit.json"),
+            )
+        )
+        ending = guard.wait()
+    if ending is None or ending.ended_by != "exit":
+        code = None
+    else:
+        code = ending.exit_code if ending.signal is None else -ending.signal
+    context.journal.append("check", worker=job.worker, source="process", command=command, exit_code=code)
+    return CheckResult(command, code, ending.duration if ending else 0.0)
+
+
+def _evidence(context: Context, attempt: Attempt, work: _Work) -> Evidence:
+    claim = attempt.claim
+    return Evidence(
+        stopped=attempt.stopped,
+        said=claim.outcome if claim else "failed",
+        reason=claim.reason if claim else "agent_error",
+        work=bool(work.change.paths),
+        allow_empty=context.spec.allow_empty,
+        checks=work.checks,
+    )
+
+
+def _commit(context: Context, job: Job, work: _Work, status: Status, reason: str) -> None:
+    """Put uncommitted work onto the branch; where that cannot be, under a wip ref."""
+    seen = work.seen
+    assert seen is not None
+    own = HEADS + job.branch
+    work.head = seen.head if seen.branch == own else refs.read(context.repo, own).get(own)
+    if not seen.dirty:
+        if seen.branch != own:
+            work.warnings.append(f"the agent left its branch: HEAD is at {seen.branch or seen.head}")
+            _keep_elsewhere(context, job, work, "the agent left its branch")
+        return
+    if seen.branch == own and seen.operation is None and seen.head is not None:
+        message = _capture_message(context, job, status, reason)
+        work.head = context.objects.commit(seen.tree, [seen.head], message)
+        work.updates.append(Update(own, work.head, seen.head))
+        return
+    why = f"a {seen.operation} is in progress" if seen.operation else "the agent left its branch"
+    _keep_elsewhere(context, job, work, why)
+
+
+def _keep_elsewhere(context: Context, job: Job, work: _Work, why: str) -> None:
+    """Write a snapshot under the worker's wip ref and say so."""
+    seen = work.seen
+    assert seen is not None
+    message = f"git parallel {context.spec.run}/{job.worker}: {why}"
+    index_tree = snapshots.staged_tree(context.repo.at(job.worktree))
+    work.snapshot = snapshots.snapshot(context.objects, seen, message, index_tree=index_tree)
+    ref = wip_ref(context.spec.run, job.worker)
+    work.updates = [update for update in work.updates if update.ref != ref]
+    work.updates.append(Update(ref, work.snapshot, None))
+    work.warnings.append(f"{why}: its state is kept as {ref}")
+
+
+def _capture_message(context: Context, job: Job, status: Status, reason: str) -> str:
+    task = context.spec.task(job.task)
+    trailers = [
+        ("Parallel-Run", context.spec.run),
+        ("Parallel-Worker", str(job.worker)),
+        ("Parallel-Status", status if status == "success" else f"{status} ({reason})"),
+        ("Agent", context.spec.program),
+    ]
+    if job.model:
+        trailers.append(("Model", text.one_line(job.model)))
+    return text.subject(task.title) + "\n\n" + "".join(f"{name}: {value}\n" for name, value in trailers)
+
+
+def _result(context: Context, job: Job, attempt: Attempt, work: _Work, verdict: tuple[Status, str]) -> Result:
+    spec, claim, ending = context.spec, attempt.claim, attempt.ending
+    status, reason = verdict
+    detail = attempt.error or (claim.detail if claim else None) or (ending.spawn_error if ending else None)
+    if ending is not None and ending.survivors:
+        work.warnings.append(f"processes that could not be killed: {', '.join(map(str, ending.survivors))}")
+    return Result(
+        worker_id=job.worker,
+        branch=job.branch,
+        model=(claim.model if claim else None) or job.model,
+        status=status,
+        steps=claim.steps if claim else None,
+        cost=claim.cost if claim else None,
+        duration=attempt.duration,
+        files_modified=work.change.paths,
+        worktree_path=job.worktree,
+        run=spec.run,
+        task=job.task,
+        agent=spec.program,
+        role=spec.role,
+        base=spec.base,
+        head=work.head,
+        snapshot=work.snapshot,
+        reason=reason,
+        detail=detail,
+        exit_code=ending.exit_code if ending else None,
+        tokens=claim.tokens if claim else None,
+        session=claim.session if claim else None,
+        attempts=attempt.number,
+        check=work.checks or None,
+        insertions=work.change.insertions,
+        deletions=work.change.deletions,
+        started=attempt.started,
+        ended=timestamp(),
+        peak_rss=max(attempt.peak_rss or 0, (ending.peak_rss or 0) if ending else 0) or None,
+        warnings=work.warnings,
+    )
+
+
+def _record(context: Context, job: Job, attempt: Attempt, work: _Work, result: Result) -> None:
+    """One transaction: the branch, the snapshot, the record and the note."""
+    context.journal.append(
+        "state", worker=job.worker, state="finishing", status=result.status, reason=result.reason, head=result.head
+    )
+    changes: dict[str, bytes | None] = {f"workers/{job.worker}/result.json": encode(result)}
+    if attempt.claim and attempt.claim.text:
+        changes[f"workers/{job.worker}/report.md"] = attempt.claim.text.encode("utf-8", "surrogateescape")
+    moved = result.head if result.head and result.head != context.spec.base else None
+    trailers = [
+        ("Architect-Event", "worker-ended"),
+        ("Architect-Worker", str(job.worker)),
+        ("Architect-Status", result.status),
+        ("Architect-Reason", result.reason),
+        ("Architect-Branch", result.branch),
+        *([("Architect-Head", result.head)] if result.head else []),
+    ]
+    context.recorder.submit(
+        Entry(
+            changes=changes,
+            subject=f"worker {job.worker}: {text.outcome_line(result)}",
+            trailers=trailers,
+            parents=[moved] if moved else [],
+            updates=work.updates,
+            notes={moved: note(context, job, result)} if moved else {},
+            ended={job.worker: result.status},
+        )
+    )
+
+
+def note(context: Context, job: Job, result: Result) -> str:
+    """The lines that `git log` shows on a worker's head."""
+    lines = [
+        f"Parallel-Worker: {result.run}/{result.worker_id}",
+        f"Task: {text.one_line(context.spec.task(job.task).title)}",
+        f"Status: {result.status} ({result.reason})",
+        f"Agent: {result.agent}" + (f", model {text.one_line(result.model)}" if result.model else ""),
+        f"Changes: {text.change(result)}",
+        f"Cost: {text.money(result.cost)}, time: {text.duration(result.duration)}",
+    ]
+    lines += [
+        f"Check: {'green' if check.green else 'red'}: {text.one_line(check.command)}" for check in result.check or ()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _settle(context: Context, job: Job, work: _Work) -> None:
+    """After the commit is on the branch, the worktree's index follows it; a held lock leaves that to the person."""
+    seen = work.seen
+    if seen is None:
+        return
+    if work.head is not None and work.head != seen.head and seen.branch == HEADS + job.branch:
+        admin = worktrees.paired(context.repo, job.worktree)
+        if admin is not None and not snapshots.install_index(admin, seen.index):
+            context.journal.append("note", worker=job.worker, reason="index.lock is held; `git reset` in the worktree")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(seen.index)
+
+
+def unstarted(context: Context, numbers: Sequence[int], status: Status, reason: str) -> dict[int, Result]:
+    """End workers that never started: their results in one record, their empty branches gone again."""
+    results: dict[int, Result] = {}
+    changes: dict[str, bytes | None] = {}
+    spec = context.spec
+    for number in numbers:
+        attempt = Attempt(number=0, started=None, duration=None, ending=None, claim=None, stopped=reason)
+        result = _result(context, spec.job(number), attempt, _Work(head=None), (status, reason))
+        results[number] = result
+        changes[f"workers/{number}/result.json"] = encode(result)
+        files.replace(context.files.worker(number).result, encode(result))
+        context.journal.append("state", worker=number, state="ended", status=status, reason=reason)
+    context.recorder.submit(
+        Entry(
+            changes=changes,
+            subject=f"{text.count(len(numbers), 'worker')} not started: {reason}",
+            trailers=[("Architect-Event", "workers-not-started"), ("Architect-Reason", reason)],
+            updates=_empty_branches(context, numbers),
+            ended=dict.fromkeys(numbers, status),
+        )
+    )
+    return results
+
+
+def _empty_branches(context: Context, numbers: Sequence[int]) -> list[Update]:
+    """Deletions of branches that nothing was ever done on. One that was moved meanwhile is somebody's and stays."""
+    base = context.spec.base
+    names = [HEADS + context.spec.job(number).branch for number in numbers]
+    found = refs.read(context.repo, *names)
+    return [Update(name, None, base) for name in names if found.get(name) == base]
+
+
+class temporary_directory:  # noqa: N801 (used as a context manager, like tempfile's own)
+    """A TMPDIR for one worker: outside the repository (socket paths are short), removed at the end."""
+
+    def __init__(self, context: Context, job: Job) -> None:
+        self._prefix = f"gp-{context.spec.run[-4:]}-{job.worker}-"
+        self.path = ""
+
+    def __enter__(self) -> str:
+        self.path = tempfile.mkdtemp(prefix=self._prefix)
+        return self.path
+
+    def __exit__(self, *exception: object) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)

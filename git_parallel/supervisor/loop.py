@@ -1,0 +1,274 @@
+"""The supervisor's main thread: starts workers, listens to signals, enforces the run's limits, ends the run.
+
+Everything arrives in one inbox; what to do is decided by pure functions (scheduler, halt). The loop
+wakes for a message or once a second.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from queue import Empty
+
+from git_parallel.errors import ParallelError
+from git_parallel.plan import halt
+from git_parallel.plan.model import Result, Status
+from git_parallel.render.live import Display
+from git_parallel.store import logs, record
+from git_parallel.supervisor import files, liveness, scheduler
+from git_parallel.supervisor.context import Context
+from git_parallel.supervisor.finish import unstarted
+from git_parallel.supervisor.sampler import Sampler
+from git_parallel.supervisor.scheduler import Purse
+from git_parallel.supervisor.view import WorkerView
+from git_parallel.supervisor.worker import Worker
+
+TICK = 1.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+
+
+class Supervisor:
+    """Runs a run to its end. :meth:`run` returns the results by worker number."""
+
+    def __init__(self, context: Context, held: liveness.Claim, display: Display) -> None:
+        self.context = context
+        self.held = held
+        self.display = display
+        self.queue = [job.worker for job in context.spec.jobs]
+        self.workers: dict[int, Worker] = {}
+        self.results: dict[int, Result] = {}
+        self.failures: dict[int, str] = {}
+        self.interrupted: int | None = None
+        self._interrupts = 0
+        self._halt = halt.parse(context.spec.halt)
+        self._draining: str | None = None
+        self._views = {
+            job.worker: WorkerView(
+                worker=job.worker,
+                task=job.task,
+                title=context.spec.task(job.task).title,
+                model=job.model,
+                branch=job.branch,
+                worktree=job.worktree,
+                since=context.spec.created,
+            )
+            for job in context.spec.jobs
+        }
+        self._sampler = Sampler()
+        self._control_offset = 0
+        limit = context.spec.limits.timeout
+        self._deadline = time.monotonic() + limit if limit is not None else None
+
+    @property
+    def active(self) -> dict[int, Worker]:
+        """Workers whose thread has not ended."""
+        return {number: worker for number, worker in self.workers.items() if number not in self._over}
+
+    @property
+    def _over(self) -> set[int]:
+        return self.results.keys() | self.failures.keys()
+
+    def run(self) -> dict[int, Result]:
+        """Start, watch and finish every worker, then write the last record."""
+        with self._signals():
+            while self.queue or self.active:
+                self._start_workers()
+                self._wait()
+            self._end_run()
+        self.display.close()
+        return self.results
+
+    # Starting.
+
+    def _start_workers(self) -> None:
+        for number in scheduler.startable(self.queue, len(self.active), self.context.spec.workers):
+            limits = self.context.spec.limits
+            budget = scheduler.reservation(self._purse(), limits.budget_per_worker)
+            if budget == 0.0:
+                self._drain("run_budget")
+                return
+            self.queue.remove(number)
+            worker = Worker(self.context, self.context.spec.job(number), budget)
+            self.workers[number] = worker
+            worker.thread.start()
+
+    def _purse(self) -> Purse:
+        spent = sum(result.cost or 0.0 for result in self.results.values())
+        reserved = sum(worker.budget or 0.0 for worker in self.active.values())
+        return Purse(self.context.spec.limits.budget, spent, reserved)
+
+    def _drain(self, reason: str) -> None:
+        """Start nothing more: what is queued ends here, without a process ever having run."""
+        self._draining = self._draining or reason
+        if not self.queue:
+            return
+        skipped, self.queue = self.queue, []
+        status: Status = "cancelled" if reason in ("interrupted", "stopped") else "skipped"
+        for number, result in unstarted(self.context, skipped, status, reason).items():
+            self.results[number] = result
+            self._show(number, state="ended", reason=reason, result=result)
+
+    # Waiting.
+
+    def _wait(self) -> None:
+        """Take what is in the inbox; look at everybody once a second."""
+        try:
+            kind, value = self.context.inbox.get(timeout=TICK)
+        except Empty:
+            self._tick()
+            return
+        if kind == "signal":
+            self._signal(value)
+        elif kind == "changed":
+            self._changed(value)
+        else:
+            self._ended(value)
+
+    def _changed(self, number: int) -> None:
+        worker = self.workers[number]
+        self._show(number, **worker.shown())
+
+    def _ended(self, number: int) -> None:
+        worker = self.workers[number]
+        worker.thread.join()
+        if worker.result is None:
+            self.failures[number] = worker.failure or "unknown"
+            self.display.message(f"[{number}] not recorded: {self.failures[number]}; its worktree is kept")
+            return
+        self.results[number] = worker.result
+        self._show(number, **worker.shown(), result=worker.result)
+        if worker.stops_run:
+            self._drain("halted")
+        counts = halt.Counts.of(len(self._views), (result.status for result in self.results.values()))
+        decision = self._halt.decide(counts)
+        if decision != "continue":
+            self._drain("halted")
+        if decision == "now":
+            self._stop_all("halted")
+
+    def _tick(self) -> None:
+        active = self.active
+        usage = self._sampler.memory({number: worker.agent_pid for number, worker in active.items()})
+        for number, worker in active.items():
+            changed = self._sampler.changed_files(self.context, worker)
+            worker.watch(files_changed=changed, rss=usage.get(number))
+            self._views[number] = replace(self._views[number], progress=worker.progress)
+        self.display.update(list(self._views.values()), time.time())
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self._drain("run_timeout")
+            self._stop_all("run_timeout")
+
+    def _show(self, number: int, **changes: object) -> None:
+        self._views[number] = replace(self._views[number], **changes)  # type: ignore[arg-type]
+        self.display.update(list(self._views.values()), time.time())
+
+    def _stop_all(self, reason: str, *, now: bool = False) -> None:
+        for worker in self.active.values():
+            worker.stop(reason, now=now)
+
+    # Signals and control.
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Turn signals into messages while the run lasts; SIGHUP (a closed terminal) does not end it."""
+
+        def arrive(number: int, _frame: object) -> None:
+            self.context.inbox.put(("signal", number))
+
+        before = {number: signal.signal(number, arrive) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _signal(self, number: int) -> None:
+        if number == signal.SIGUSR1:
+            self._control()
+            return
+        if number == signal.SIGHUP:
+            return
+        self._interrupts += 1
+        self.interrupted = self.interrupted or number
+        self.context.journal.append(
+            "run-stopping", source="person", reason=signal.Signals(number).name, count=self._interrupts
+        )
+        if self._interrupts == 1:
+            self.display.message(
+                "stopping: workers get time to end and their work is captured (again to kill them now)"
+            )
+            self._drain("interrupted")
+            self._stop_all("interrupted")
+        elif self._interrupts == 2:
+            self.display.message("killing: work is still captured (again to leave everything as it is)")
+            self._stop_all("interrupted", now=True)
+        else:
+            # The guards see the end of their lifeline and kill everything; the journal has the rest.
+            self.display.message("left as it is: the next git parallel command finishes the record")
+            self.display.close()
+            os._exit(128 + number)
+
+    def _control(self) -> None:
+        """Read what `git parallel stop` asked for since the last time."""
+        with suppress(FileNotFoundError), open(self.context.files.control, "rb") as file:
+            file.seek(self._control_offset)
+            data = file.read()
+            self._control_offset += len(data)
+            for line in data.splitlines():
+                with suppress(ValueError):
+                    self._obey(json.loads(line))
+
+    def _obey(self, order: dict[str, object]) -> None:
+        now = order.get("do") == "kill"
+        number = order.get("worker")
+        self.context.journal.append("run-stopping", source="person", reason="stop", asked=order.get("worker"))
+        if number is None:
+            self._drain("stopped")
+            self._stop_all("stopped", now=now)
+        elif isinstance(number, int) and number in self.active:
+            self.active[number].stop("stopped", now=now)
+        elif isinstance(number, int) and number in self.queue:
+            self.queue.remove(number)
+            result = unstarted(self.context, [number], "cancelled", "stopped")[number]
+            self.results[number] = result
+            self._show(number, state="ended", reason="stopped", result=result)
+
+    # The end.
+
+    def _end_run(self) -> None:
+        """Write the last record and give the run up; a run with an unrecorded worker stays 'interrupted'."""
+        context = self.context
+        context.host.close()
+        if self.failures:
+            context.journal.append("note", reason="some workers could not be recorded")
+            return
+        context.journal.append("run-ended", durable=True)
+        try:
+            close_record(context, self.results)
+        except (ParallelError, OSError) as error:
+            self.display.message(f"the run's last record could not be written: {error}; it is completed later")
+            return
+        context.journal.close()
+        self.held.release()
+
+
+def close_record(context: Context, results: dict[int, Result]) -> None:
+    """Write a run's last record: all events, the summary, and the ends of the agents' output beside it."""
+    spec = context.spec
+    counts: dict[str, int] = {}
+    for result in results.values():
+        counts[result.status] = counts.get(result.status, 0) + 1
+    summary = ", ".join(f"{number} {status}" for status, number in sorted(counts.items()))
+    record.write(
+        context.repo,
+        spec.run,
+        {"events.jsonl": files.read(context.files.journal) or b""},
+        subject=f"run ended: {summary}",
+        trailers=[("Architect-Event", "run-ended"), ("Architect-State", "ended")],
+    )
+    logs.write_logs(context.repo, spec.run, {number: context.files.worker(number).log for number in results})

@@ -1,0 +1,89 @@
+"""Decides how a worker ended: from git, exit codes and the agent's own word, in that order. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from git_parallel.plan.model import CheckResult, Status
+
+Said = Literal["done", "failed", "partial", "unknown", "stop_run"]
+
+# Endings that the supervisor brought about itself: status when there is work, status when there is none.
+_STOPPED: dict[str, tuple[Status, Status]] = {
+    "timeout": ("timeout", "timeout"),
+    "idle": ("timeout", "timeout"),
+    "run_timeout": ("timeout", "timeout"),
+    "budget": ("partial", "failed"),
+    "run_budget": ("partial", "failed"),
+    "max_steps": ("partial", "failed"),
+    "memory": ("partial", "failed"),
+    "output": ("partial", "failed"),
+    "disk": ("partial", "failed"),
+    "interrupted": ("cancelled", "cancelled"),
+    "stopped": ("cancelled", "cancelled"),
+    "halted": ("cancelled", "cancelled"),
+}
+
+# The agent's own early ends that leave usable work.
+_PARTIAL_REASONS = ("budget", "max_steps", "timeout")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known at a worker's end.
+
+    ``stopped`` is the reason when the supervisor ended it; ``said`` and ``reason`` are the agent's
+    claim as its reader understood it, already held against the exit code; ``work`` says that git
+    shows changed files; ``checks`` ran on exactly those files.
+    """
+
+    stopped: str | None
+    said: Said
+    reason: str | None
+    work: bool
+    allow_empty: bool
+    checks: Sequence[CheckResult]
+    outside: bool = False
+
+
+def decide(evidence: Evidence) -> tuple[Status, str]:
+    """Return status and reason."""
+    work = evidence.work
+    if evidence.stopped is not None:
+        with_work, without = _STOPPED.get(evidence.stopped, ("cancelled", "cancelled"))
+        return (with_work if work else without), evidence.stopped
+    reason = evidence.reason or "agent_error"
+    if evidence.said == "stop_run":
+        return "failed", reason
+    if evidence.said == "failed":
+        if reason in _PARTIAL_REASONS:
+            return _agent_stopped(reason, work)
+        return "failed", reason
+    if evidence.said == "unknown":
+        return ("partial" if work else "skipped"), evidence.reason or "cannot_tell"
+    if evidence.said == "partial":
+        return _agent_stopped(reason, work)
+    return _done(evidence)
+
+
+def _agent_stopped(reason: str, work: bool) -> tuple[Status, str]:
+    if reason == "timeout":
+        return "timeout", reason
+    return ("partial" if work else "failed"), reason
+
+
+def _done(evidence: Evidence) -> tuple[Status, str]:
+    if not evidence.work and not evidence.allow_empty:
+        return "failed", "no_changes"
+    if any(not check.green for check in evidence.checks):
+        return "partial", "check_failed"
+    if evidence.outside:
+        return "partial", "scope"
+    return "success", "done"
+
+
+def worth_retrying(status: Status, reason: str, work: bool) -> bool:
+    """Say whether another attempt may help: never once there is work, and only for passing causes."""
+    return status == "failed" and not work and reason in ("signal", "rate_limit", "api_error", "guard_died", "spawn")

@@ -1,0 +1,68 @@
+"""Writes workers' ends into the record, those that end together in one transaction.
+
+Each worker's thread submits its entry and waits until it is on a ref. While one thread writes, others
+queue up behind it; the next writer takes all of them at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from git_parallel.errors import RaceError
+from git_parallel.git import Repository
+from git_parallel.store import record
+
+
+@dataclass
+class _Waiting:
+    entry: record.Entry
+    error: BaseException | None = None
+    done: bool = False
+
+
+@dataclass
+class Recorder:
+    """Combines record writes of one run. ``events`` returns the journal's bytes, which every record carries."""
+
+    repo: Repository
+    run: str
+    events: Callable[[], bytes]
+    _pending: list[_Waiting] = field(default_factory=list)
+    _list: threading.Lock = field(default_factory=threading.Lock)
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+
+    def submit(self, entry: record.Entry) -> None:
+        """Write ``entry``; returns once it is recorded. Raises RaceError when one of its own updates was overtaken."""
+        waiting = _Waiting(entry)
+        with self._list:
+            self._pending.append(waiting)
+        with self._writing:
+            if not waiting.done:
+                with self._list:
+                    batch, self._pending = self._pending, []
+                self._write(batch)
+        if waiting.error is not None:
+            raise waiting.error
+
+    def _write(self, batch: list[_Waiting]) -> None:
+        try:
+            record.write_many(self.repo, self.run, self._entries(batch))
+        except RaceError as error:
+            if len(batch) == 1:
+                batch[0].error = error
+            else:  # one of them was overtaken: each by itself, so that the others get through
+                for waiting in batch:
+                    self._write([waiting])
+                return
+        except BaseException as error:
+            for waiting in batch:
+                waiting.error = error
+        for waiting in batch:
+            waiting.done = True
+
+    def _entries(self, batch: list[_Waiting]) -> list[record.Entry]:
+        entries = [waiting.entry for waiting in batch]
+        entries[-1] = entries[-1].with_changes({"events.jsonl": self.events()})
+        return entries

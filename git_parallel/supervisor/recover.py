@@ -1,0 +1,186 @@
+"""Finishes the record of a run whose supervisor died: what it had begun is captured and said truthfully.
+
+The guards have killed everything by then (their lifeline ended with the supervisor); whatever they
+wrote into ``exit.json`` is evidence, and what lies in the worktrees is captured as at any other end.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+from git_parallel import worktrees
+from git_parallel.agents import preset as presets
+from git_parallel.agents.claim import Claim
+from git_parallel.agents.preset import Preset
+from git_parallel.agents.readers import reader_for
+from git_parallel.errors import ParallelError, UsageError
+from git_parallel.git import Repository
+from git_parallel.layout import RunFiles, State
+from git_parallel.plan.model import Job, Result, RunSpec, decode_result, decode_spec
+from git_parallel.store import objects, record
+from git_parallel.supervisor import files, journal, liveness, view
+from git_parallel.supervisor.context import Context
+from git_parallel.supervisor.finish import Attempt, finish, unstarted
+from git_parallel.supervisor.host import Ending, GuardHost, read_ending
+from git_parallel.supervisor.journal import Event, Journal
+from git_parallel.supervisor.loop import close_record
+from git_parallel.supervisor.processes import kill_all, marked
+from git_parallel.supervisor.recorder import Recorder
+
+REASON = "supervisor_died"
+
+# Guards need their kill deadline at most; without a word from one after that, its processes are ours to end.
+_GUARD_LIMIT = 12.0
+_KILL_LIMIT = 5.0
+_CHUNK = 1 << 18
+
+
+def recover_all(repo: Repository) -> list[str]:
+    """Finish every interrupted run of the repository; return their ids. Cheap when there is none."""
+    state = State(repo.common_dir)
+    return [run for run in view.live_runs(state) if recover(repo, run) is not None]
+
+
+def recover(repo: Repository, run: str) -> dict[int, Result] | None:
+    """Finish one run; return its results, or None when somebody supervises it (or recovers it just now)."""
+    run_files = State(repo.common_dir).run(run)
+    held = liveness.claim(run_files)
+    if held is None:
+        return None
+    data = files.read(run_files.spec)
+    if data is None or record.read(repo, run) is None:
+        # It died before its branches were made, in the same transaction as its first record: nothing was begun.
+        shutil.rmtree(run_files.top)
+        os.close(held.descriptor)
+        return {}
+    spec = decode_spec(data)
+    events = journal.read(run_files.journal)
+    context = _context(repo, run_files, spec)
+    try:
+        context.journal.append("note", source="supervisor", reason="the supervisor died; finishing its record")
+        _wait_for_guards(run_files, spec, events)
+        results = _finish_workers(context, spec, events)
+        context.journal.append("run-ended", source="supervisor", reason=REASON, durable=True)
+        close_record(context, results)
+    finally:
+        context.host.close()
+        context.journal.close()
+    held.release()
+    return results
+
+
+def _context(repo: Repository, run_files: RunFiles, spec: RunSpec) -> Context:
+    events = Journal(run_files.journal)
+    return Context(
+        repo=repo,
+        spec=spec,
+        files=run_files,
+        journal=events,
+        recorder=Recorder(repo, spec.run, lambda: files.read(run_files.journal) or b""),
+        objects=objects.Objects(repo),
+        host=GuardHost(os.path.join(run_files.top, "guard.log")),
+        preset=_preset(spec),
+        features=worktrees.features(repo, spec.base),
+    )
+
+
+def _preset(spec: RunSpec) -> Preset:
+    """The program's preset, to read its output with; one that is no longer defined is read as plain text."""
+    try:
+        return presets.find(spec.program, {})
+    except UsageError:
+        return presets.load("shell", {})
+
+
+def _wait_for_guards(run_files: RunFiles, spec: RunSpec, events: list[Event]) -> None:
+    """Wait until the guards of agents that were running have written their last word; then end what is left."""
+    running = _spawned(events) - {
+        job.worker for job in spec.jobs if os.path.exists(run_files.worker(job.worker).result)
+    }
+    deadline = time.monotonic() + _GUARD_LIMIT
+    while any(not os.path.exists(run_files.worker(worker).ending) for worker in running):
+        if time.monotonic() >= deadline or not marked({"GIT_PARALLEL_RUN": spec.run}):
+            break
+        time.sleep(0.05)
+    kill_all(lambda: marked({"GIT_PARALLEL_RUN": spec.run}), _KILL_LIMIT)
+    for event in events:
+        if event.get("act") == "spawn" and event.get("temporary"):
+            shutil.rmtree(event["temporary"], ignore_errors=True)
+
+
+def _spawned(events: list[Event]) -> set[int]:
+    return {event["worker"] for event in events if event.get("event") == "started" and "worker" in event}
+
+
+def _finish_workers(context: Context, spec: RunSpec, events: list[Event]) -> dict[int, Result]:
+    recorded = record.read(context.repo, spec.run)
+    results = recorded.results() if recorded is not None else {}
+    spawned = _spawned(events)
+    begun = {event["worker"] for event in events if event.get("act") == "worktree"}
+    never = [job.worker for job in spec.jobs if job.worker not in results and job.worker not in begun]
+    if never:
+        results.update(unstarted(context, never, "cancelled", REASON))
+    for job in spec.jobs:
+        if job.worker in results:
+            continue
+        attempt = _attempt(context, job, events, job.worker in spawned)
+        results[job.worker] = finish(context, job, attempt, run_checks=False)
+        context.journal.append(
+            "state",
+            worker=job.worker,
+            state="ended",
+            status=results[job.worker].status,
+            reason=results[job.worker].reason,
+        )
+    return results
+
+
+def _attempt(context: Context, job: Job, events: list[Event], spawned: bool) -> Attempt:
+    """What the files tell of a worker whose supervisor died."""
+    worker = context.files.worker(job.worker)
+    ending = read_ending(worker.ending) if spawned else None
+    if spawned and ending is None:
+        ending = Ending(None, None, "guard-died", REASON, 0.0)
+    before = files.read(worker.result)
+    if before is not None:  # it had ended, and only the record was still missing
+        ended = decode_result(before)
+        stopped = None if ended.status in ("success", "failed", "partial", "skipped") else ended.reason
+    else:
+        stopped = None if ending is not None and ending.ended_by == "exit" else REASON
+    started = [event for event in events if event.get("event") == "started" and event.get("worker") == job.worker]
+    return Attempt(
+        number=max(1, len(started)) if spawned else 0,
+        started=started[0].get("time") if started else None,
+        duration=ending.duration if ending is not None and ending.duration else None,
+        ending=ending,
+        claim=_claim(context, worker.log, ending) if ending is not None else None,
+        stopped=stopped,
+    )
+
+
+def _claim(context: Context, log: str, ending: Ending) -> Claim | None:
+    reader = reader_for(context.preset)
+    try:
+        with open(log, "rb") as file:
+            while data := file.read(_CHUNK):
+                reader.feed(data)
+    except FileNotFoundError:
+        pass
+    return reader.finish(ending.exit_code, ending.signal)
+
+
+def notice(repo: Repository) -> list[str]:
+    """Finish interrupted runs and say so in lines for standard error; a failure is a line, too."""
+    lines = []
+    for run in view.live_runs(State(repo.common_dir)):
+        try:
+            results = recover(repo, run)
+        except ParallelError as error:
+            lines.append(f"warning: run {run} was interrupted and could not be finished: {error.message}")
+            continue
+        if results:
+            kept = ", ".join(f"{number} {result.status}" for number, result in sorted(results.items()))
+            lines.append(f"run {run} was interrupted: its supervisor died; what it had done is recorded ({kept})")
+    return lines

@@ -1,0 +1,302 @@
+"""From what a person asked for to a run that has begun.
+
+:func:`plan_run` decides and checks everything and changes nothing, so that every mistake is reported
+before anything starts; :func:`begin` writes the intent, then makes the branches and the first record
+in one transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from git_parallel import worktrees
+from git_parallel.agents import launch
+from git_parallel.agents import preset as presets
+from git_parallel.agents.preset import Preset
+from git_parallel.errors import ParallelError, RaceError, UsageError
+from git_parallel.git import Repository
+from git_parallel.layout import HEADS, RunFiles, State
+from git_parallel.plan import assign
+from git_parallel.plan.config import Config
+from git_parallel.plan.model import Job, Limits, RunSpec, Task, encode
+from git_parallel.render import text
+from git_parallel.store import objects, record, refs, snapshots
+from git_parallel.store.refs import Update
+from git_parallel.supervisor import files, liveness
+from git_parallel.supervisor.context import Context
+from git_parallel.supervisor.host import GuardHost
+from git_parallel.supervisor.journal import Journal, timestamp
+from git_parallel.supervisor.recorder import Recorder
+
+_TRIES = 5
+
+# Programs that are used without being named, the first installed one first.
+DEFAULT_PROGRAMS = ("architect",)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for on the command line. ``workers`` is the number typed there, None when it was not."""
+
+    tasks: Sequence[str]
+    config: Config
+    argv: Sequence[str]
+    workers: int | None = None
+    matrix: bool = False
+    base: str | None = None
+    with_changes: bool = False
+    allow_empty: bool = False
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A run that could start: everything but the numbers of its workers is settled."""
+
+    repo: Repository
+    spec: RunSpec
+    preset: Preset
+    branch: str
+    worktree: str
+    with_changes: bool
+    warnings: tuple[str, ...]
+
+
+def plan_run(repo: Repository, request: Request) -> Draft:
+    """Check a request and return the run it describes. Raises UsageError or ParallelError; nothing is changed."""
+    config = request.config
+    base, base_name = _base(repo, request.base)
+    target = _target(repo, config.target)
+    preset = _preset(repo, config)
+    tasks = tuple(Task(id=f"t{number}", prompt=prompt) for number, prompt in enumerate(request.tasks, 1))
+    if not tasks:
+        raise UsageError("no task was given", 'try: git parallel "what is to be done"')
+    for task in tasks:
+        if not task.title:
+            raise UsageError("a task is empty", "say what is to be done, or leave that --task out")
+        launch.check_task(preset, task.prompt)
+    pairs = assign.assign(len(tasks), config.models, workers=request.workers, matrix=request.matrix)
+    warnings = []
+    if unused := assign.unused_models(config.models, pairs):
+        warnings.append(f"no worker uses {', '.join(unused)}: there are more models than tasks (--matrix uses all)")
+    if not request.with_changes and repo.top is not None and _dirty(repo):
+        warnings.append("uncommitted changes are not in the base the workers start from (--with-changes takes them in)")
+    if target is None:
+        warnings.append("HEAD is detached: name the branch to land on with --target when you merge")
+    spec = RunSpec(
+        run=run_id(),
+        created=timestamp(),
+        argv=tuple(request.argv),
+        person=objects.identity(repo)[1],
+        base=base,
+        base_name=base_name,
+        target=target,
+        subdir=repo.prefix,
+        top=repo.top,
+        program=preset.name,
+        role=config.agent,
+        tasks=tasks,
+        jobs=tuple(Job(0, tasks[index].id, model, "", "") for index, model in pairs),
+        workers=config.workers,
+        limits=Limits(
+            budget_per_worker=config.budget_per_worker,
+            timeout_per_worker=config.timeout_per_worker,
+            max_steps=config.max_steps,
+            budget=config.budget,
+            timeout=config.timeout,
+        ),
+        checks=config.check,
+        halt=config.halt,
+        retries=config.retries,
+        allow_empty=request.allow_empty,
+        grace=config.grace,
+    )
+    return Draft(repo, spec, preset, config.branch, config.worktree, request.with_changes, tuple(warnings))
+
+
+def place(draft: Draft) -> RunSpec:
+    """Give the workers their numbers, branches and worktrees: the lowest that are free now."""
+    titles = {task.id: task.title for task in draft.spec.tasks}
+
+    def values(index: int) -> Mapping[str, str]:
+        job = draft.spec.jobs[index]
+        return {"run": draft.spec.run, "task": titles[job.task], "model": job.model or "default"}
+
+    places = worktrees.allocate(
+        draft.repo, len(draft.spec.jobs), branch=draft.branch, worktree=draft.worktree, values=values
+    )
+    jobs = tuple(
+        Job(found.worker, job.task, job.model, found.branch, found.path)
+        for found, job in zip(places, draft.spec.jobs, strict=True)
+    )
+    return _with(draft.spec, jobs=jobs)
+
+
+def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
+    """Start the run: branches and first record exist when this returns, but no worker runs yet."""
+    repo = draft.repo
+    if draft.with_changes:
+        draft = replace(draft, spec=_with(draft.spec, base=_with_changes(draft)))
+    features = worktrees.features(repo, draft.spec.base)
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            with refs.locked(repo):
+                spec = place(draft)
+                run = State(repo.common_dir).run(spec.run)
+                held, journal = _open(run, spec)
+                worktrees.exclude(
+                    repo, draft.worktree, [worktrees.Place(job.worker, job.branch, job.worktree) for job in spec.jobs]
+                )
+                _first_record(repo, run, spec, journal)
+            break
+        except RaceError:  # somebody made one of the branches without our lock: look for free numbers again
+            _undo(run, held, journal)
+            if not tries_left:
+                raise
+    context = Context(
+        repo=repo,
+        spec=spec,
+        files=run,
+        journal=journal,
+        recorder=Recorder(repo, spec.run, lambda: files.read(run.journal) or b""),
+        objects=objects.Objects(repo),
+        host=GuardHost(os.path.join(run.top, "guard.log")),
+        preset=draft.preset,
+        features=features,
+    )
+    return context, held
+
+
+def run_id(now: float | None = None) -> str:
+    """A new run's id: ``20261129T165000Z-7f3a`` sorts by time."""
+    moment = time.gmtime(time.time() if now is None else now)
+    return time.strftime("%Y%m%dT%H%M%SZ", moment) + "-" + os.urandom(2).hex()
+
+
+def _preset(repo: Repository, config: Config) -> Preset:
+    """The program that does the work, with its executable found: nothing may start that cannot run."""
+    if config.agent in presets.known_programs():
+        raise UsageError(
+            f"--agent names a role (build, plan, …), and '{config.agent}' is a program",
+            f"name the program with: --program {config.agent}",
+        )
+    extra = config.raw.get("agents", {})
+    program = config.program or next((name for name in DEFAULT_PROGRAMS if shutil.which(name)), None)
+    if program is None:
+        raise UsageError(
+            f"none of the known programs is installed: {', '.join(DEFAULT_PROGRAMS)}",
+            "name your own with --program COMMAND, or run command lines with --program shell",
+        )
+    start = os.path.join(repo.top, repo.prefix) if repo.top else None
+    return launch.resolved(presets.find(program, extra), cwd=start)
+
+
+def _base(repo: Repository, asked: str | None) -> tuple[str, str]:
+    """Resolve the base once: a commit id, and the name a person knows it by."""
+    name = asked or "HEAD"
+    done = repo.git.run("rev-parse", "--verify", "-q", "--end-of-options", f"{name}^{{commit}}", ok=(0, 1, 128))
+    if done.returncode == 0:
+        return done.text, name
+    if asked is None:
+        raise ParallelError(
+            "the repository has no commits yet, so there is nothing for a worker to start from",
+            'make one first: git commit --allow-empty -m "first"',
+        )
+    raise UsageError(f"base '{asked}' is not a commit")
+
+
+def _target(repo: Repository, asked: str | None) -> str | None:
+    if asked is None:
+        return repo.git.run("symbolic-ref", "-q", "HEAD", ok=(0, 1)).text or None
+    full = asked if asked.startswith(HEADS) else HEADS + asked
+    if full not in refs.read(repo, full):
+        raise UsageError(f"target '{asked}' is not a branch", "list them with: git branch")
+    return full
+
+
+def _dirty(repo: Repository) -> bool:
+    return bool(repo.git.run("status", "--porcelain", "-z", "--untracked-files=normal").stdout)
+
+
+def _with_changes(draft: Draft) -> str:
+    """Snapshot the caller's uncommitted changes into a commit to start from; their index is not touched."""
+    repo = draft.repo
+    if repo.top is None:
+        raise UsageError("--with-changes needs a worktree, and this repository is bare")
+    store = objects.Objects(repo)
+    scratch = os.path.join(State(repo.common_dir).top, f"with-changes.{os.getpid()}.index")
+    os.makedirs(os.path.dirname(scratch), exist_ok=True)
+    try:
+        seen = snapshots.look_at(repo.git, repo.git_dir, scratch)
+    finally:
+        if os.path.exists(scratch):
+            os.unlink(scratch)
+    if seen.missing:
+        raise ParallelError(f"--with-changes cannot take in everything: {'; '.join(seen.missing)}")
+    if not seen.dirty or seen.head is None:
+        return draft.spec.base
+    if seen.head != draft.spec.base:
+        raise UsageError("--with-changes goes with the current HEAD, not with another --base")
+    message = f"uncommitted changes at the start of git parallel {draft.spec.run}\n\nParallel-Run: {draft.spec.run}\n"
+    return store.commit(seen.tree, [seen.head], message)
+
+
+def _open(run: RunFiles, spec: RunSpec) -> tuple[liveness.Claim, Journal]:
+    """Write the run's live files: what a later command needs if this process dies at any point from here on."""
+    try:
+        os.makedirs(os.path.join(run.top, "workers"), exist_ok=True)
+        for job in spec.jobs:
+            worker = run.worker(job.worker)
+            os.makedirs(worker.top, exist_ok=True)
+            prompt = spec.task(job.task).prompt.encode("utf-8", "surrogateescape")
+            files.replace(worker.prompt, prompt)
+        held = liveness.claim(run)
+        assert held is not None, "a run's id is new"
+        files.replace(run.spec, encode(spec), durable=True)
+        journal = Journal(run.journal)
+        journal.append("intent", act="branches", branches=[job.branch for job in spec.jobs])
+        journal.append("run-started", source="person", durable=True)
+    except OSError as error:
+        raise ParallelError(
+            f"cannot write the run's files: {error.strerror}: {error.filename or run.top}", "nothing was started"
+        ) from error
+    return held, journal
+
+
+def _first_record(repo: Repository, run: RunFiles, spec: RunSpec, journal: Journal) -> None:
+    prompts = {
+        f"workers/{job.worker}/prompt.txt": spec.task(job.task).prompt.encode("utf-8", "surrogateescape")
+        for job in spec.jobs
+    }
+    created = [Update(HEADS + job.branch, spec.base, repo.zero) for job in spec.jobs]
+    first = spec.tasks[0].title
+    more = f" and {text.count(len(spec.tasks) - 1, 'more task')}" if len(spec.tasks) > 1 else ""
+    record.write(
+        repo,
+        spec.run,
+        {"run.json": encode(spec), "events.jsonl": files.read(run.journal) or b"", **prompts},
+        subject=f"run {text.count(len(spec.jobs), 'worker')}: {text.subject(first)}{more}",
+        trailers=[("Architect-Event", "run-started"), ("Architect-State", "running")],
+        updates=created,
+    )
+
+
+def _undo(run: RunFiles, held: liveness.Claim, journal: Journal) -> None:
+    """Take back the live files of a run whose branches could not be made."""
+    journal.close()
+    held.release()
+    for path, directories, names in os.walk(run.top, topdown=False):
+        for name in names:
+            os.unlink(os.path.join(path, name))
+        for name in directories:
+            os.rmdir(os.path.join(path, name))
+    os.rmdir(run.top)
+
+
+def _with(spec: RunSpec, **changes: object) -> RunSpec:
+    return msgspec.structs.replace(spec, **changes)

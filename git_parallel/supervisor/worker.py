@@ -1,0 +1,322 @@
+"""One worker's life, in order, on a thread of its own: prepare → run the agent → finish.
+
+The thread sleeps in a read from its guard for nearly all of that life. The main thread looks at the
+agent's output once a second through :meth:`Worker.watch` and may end the worker through
+:meth:`Worker.stop`; everything the two share is behind one lock.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from git_parallel import worktrees
+from git_parallel.agents import launch
+from git_parallel.agents.claim import Claim
+from git_parallel.agents.readers import Reader, reader_for
+from git_parallel.errors import ParallelError
+from git_parallel.layout import HEADS, WorkerFiles
+from git_parallel.plan.model import Job, Result
+from git_parallel.store import refs
+from git_parallel.supervisor import files, outcome
+from git_parallel.supervisor.context import Context
+from git_parallel.supervisor.finish import Attempt, finish, temporary_directory
+from git_parallel.supervisor.host import Ending, Guard, GuardSpec
+from git_parallel.supervisor.journal import timestamp
+from git_parallel.supervisor.view import Progress
+
+_ERRORS_KEPT = 1 << 16
+
+# Output is read in pieces of this size, so that a gigabyte of it costs no memory.
+CHUNK = 1 << 18
+_BACK_OFF = (2.0, 5.0, 15.0, 30.0, 60.0)
+
+
+@dataclass
+class _Watching:
+    """The growing log of one attempt and what its reader made of it so far."""
+
+    reader: Reader
+    path: str
+    offset: int
+
+    def read(self, limit: int | None = None) -> None:
+        """Feed what was appended since the last call, at most ``limit`` bytes."""
+        try:
+            with open(self.path, "rb") as log:
+                log.seek(self.offset)
+                left = limit
+                while left is None or left > 0:
+                    data = log.read(CHUNK if left is None else min(CHUNK, left))
+                    if not data:
+                        return
+                    self.offset += len(data)
+                    left = None if left is None else left - len(data)
+                    self.reader.feed(data)
+        except FileNotFoundError:
+            return
+
+
+class Worker:
+    """A worker from its first step to its result. ``budget`` is the most it may spend (None: no limit)."""
+
+    def __init__(self, context: Context, job: Job, budget: float | None) -> None:
+        self.context = context
+        self.job = job
+        self.budget = budget
+        self.result: Result | None = None
+        self.files: WorkerFiles = context.files.worker(job.worker)
+        self.progress = Progress()
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._guard: Guard | None = None
+        self._watching: _Watching | None = None
+        self._stopped: str | None = None
+        self._now = False
+        self._attempt = 1
+        self._spent_before = 0.0
+        self._started: float | None = None
+        self._started_wall: str | None = None
+        self._peak_rss = 0
+        self._shown: dict[str, Any] = {}
+        self.failure: str | None = None
+        self.stirred = True
+        self.stops_run = False
+        self.thread = threading.Thread(target=self._live, name=f"worker-{job.worker}", daemon=True)
+
+    # What the main thread may call.
+
+    def stop(self, reason: str, *, now: bool = False) -> None:
+        """End the worker: gracefully, or at once with ``now``. The first reason given is the one recorded."""
+        with self._lock:
+            self._stopped = self._stopped or reason
+            self._now = self._now or now
+            guard = self._guard
+        self._wake.set()
+        if guard is not None:
+            if now:
+                guard.kill(reason)
+            else:
+                guard.stop(reason)
+
+    @property
+    def agent_pid(self) -> int | None:
+        """The guard's process id while an agent runs."""
+        with self._lock:
+            return self._guard.pid if self._guard is not None else None
+
+    def watch(self, *, files_changed: int | None = None, rss: int | None = None) -> None:
+        """Read new output, write the progress file and hold the worker to its budget."""
+        with self._lock:
+            if self._watching is None:
+                return
+            before = self._watching.offset
+            self._watching.read(limit=16 * CHUNK)
+            self.stirred = self.stirred or self._watching.offset != before
+            seen = self._watching.reader.progress
+            self._peak_rss = max(self._peak_rss, rss or 0)
+            changed = Progress(
+                step=seen.step,
+                cost=self._total(seen.cost),
+                action=seen.action,
+                files=self.progress.files if files_changed is None else files_changed,
+                rss=rss,
+            )
+            if changed != msgspec.structs.replace(self.progress, time=None):
+                self.progress = msgspec.structs.replace(changed, time=timestamp())
+                files.replace(self.files.progress, msgspec.json.encode(self.progress))
+            cost = self.progress.cost
+        if self.budget is not None and cost is not None and cost >= self.budget:
+            self.stop("budget")
+
+    @property
+    def started(self) -> float | None:
+        """When the agent started, on the monotonic clock."""
+        return self._started
+
+    def shown(self) -> dict[str, Any]:
+        """The fields of a WorkerView that the last transition set."""
+        with self._lock:
+            return dict(self._shown)
+
+    def transition(self, state: str, *, source: str = "supervisor", **facts: Any) -> None:
+        """Write a state change into the journal and let the display know."""
+        event = self.context.journal.append("state", worker=self.job.worker, state=state, source=source, **facts)
+        shown = {"state": state, "since": event["time"], "source": source, "reason": event.get("reason")}
+        with self._lock:
+            self._shown = {**shown, "started": self._started_wall, "attempt": self._attempt}
+        if state != "ended":  # the end is told together with the result
+            self.context.inbox.put(("changed", self.job.worker))
+
+    # The thread.
+
+    def _live(self) -> None:
+        try:
+            self.result = self._work()
+            self.transition("ended", status=self.result.status, reason=self.result.reason)
+        except Exception as error:
+            self._fail(error)
+        finally:
+            self.context.inbox.put(("ended", self.job.worker))
+
+    def _fail(self, error: Exception) -> None:
+        """Something of ours broke: the worktree and branch stay as they are, and the record says why."""
+        if not isinstance(error, ParallelError | OSError):
+            from git_parallel.report import write_report  # noqa: PLC0415 (only on the way to an error)
+
+            write_report(error, self.context.spec.argv, self.context.files.top)
+        detail = f"{type(error).__name__}: {error}" if not isinstance(error, ParallelError) else error.message
+        self.context.journal.append("note", worker=self.job.worker, reason=f"not recorded: {detail}")
+        self.failure = detail
+
+    def _work(self) -> Result:
+        self.transition("preparing")
+        try:
+            self._prepare()
+        except (ParallelError, OSError) as error:
+            detail = error.message if isinstance(error, ParallelError) else f"{error.strerror}: {error.filename}"
+            return self._end(None, None, error=detail)
+        while True:
+            ending, claim = self._run_agent()
+            if not self._again(ending, claim):
+                return self._end(ending, claim)
+            pause = _BACK_OFF[min(self._attempt, len(_BACK_OFF)) - 1]
+            self.transition("waiting", source="timer", reason=f"retry in {pause:g} s", attempt=self._attempt + 1)
+            self._wake.wait(pause)
+            self._attempt += 1
+
+    def _prepare(self) -> None:
+        """Register the worktree under the lock, fill it outside."""
+        context, job = self.context, self.job
+        context.journal.append("intent", worker=job.worker, act="worktree", path=job.worktree)
+        place = worktrees.Place(job.worker, job.branch, job.worktree)
+        with refs.locked(context.repo):
+            worktrees.register(context.repo, place, reason=f"git parallel {context.spec.run}/{job.worker}")
+        for warning in worktrees.populate(context.repo, job.worktree, context.features):
+            context.journal.append("note", worker=job.worker, reason=warning)
+
+    def _run_agent(self) -> tuple[Ending | None, Claim | None]:
+        """Start the agent under a guard and wait for its end."""
+        context, job = self.context, self.job
+        if self._stopped is not None:
+            return None, None
+        with temporary_directory(context, job) as temporary:
+            command = launch.build(context.preset, self._values())
+            environment = {**context.environment(job, temporary), **command.env}
+            for name in command.unset:
+                environment.pop(name, None)
+            if command.note:
+                context.journal.append("note", worker=job.worker, reason=command.note)
+            context.journal.append(
+                "intent", worker=job.worker, act="spawn", argv=command.argv, temporary=temporary, attempt=self._attempt
+            )
+            errors = self.files.errors if command.separate_errors else None
+            offset = os.path.getsize(self.files.log) if os.path.exists(self.files.log) else 0
+            watching = _Watching(reader_for(context.preset), self.files.log, offset)
+            guard = context.host.start(
+                GuardSpec(
+                    argv=command.argv,
+                    cwd=context.start_directory(job),
+                    env=environment,
+                    stdin=command.stdin_file,
+                    stdout=self.files.log,
+                    stderr=errors,
+                    timeout=context.spec.limits.timeout_per_worker,
+                    grace=context.spec.grace,
+                    ending=self.files.ending,
+                )
+            )
+            with self._lock:
+                self._guard, self._watching = guard, watching
+                stopped, now = self._stopped, self._now
+            if stopped is not None:
+                self.stop(stopped, now=now)
+            self._note_start(guard)
+            ending = guard.wait()
+        with self._lock:
+            self._guard, self._watching = None, None
+            watching.read()
+            errors_tail = _tail(errors) if errors else b""
+            claim = watching.reader.finish(ending.exit_code, ending.signal, errors_tail) if ending else None
+        return ending, claim
+
+    def _note_start(self, guard: Guard) -> None:
+        started = guard.started()
+        if started is None:
+            return
+        now = time.monotonic()
+        if self._started is None:
+            self._started, self._started_wall = now, timestamp()
+        self.context.journal.append(
+            "started", worker=self.job.worker, source="process", pid=started.pid, start=started.start, guard=guard.pid
+        )
+        self.transition("running", source="process", attempt=self._attempt)
+
+    def _values(self) -> launch.LaunchValues:
+        context, job = self.context, self.job
+        return launch.LaunchValues(
+            task=context.spec.task(job.task).prompt,
+            task_file=self.files.prompt,
+            model=job.model,
+            role=context.spec.role,
+            worktree=job.worktree,
+            budget=self.budget,
+            timeout=context.spec.limits.timeout_per_worker,
+            max_steps=context.spec.limits.max_steps,
+            attempt=self._attempt,
+            root=os.geteuid() == 0,
+        )
+
+    def _again(self, ending: Ending | None, claim: Claim | None) -> bool:
+        """Say whether another attempt is to be made."""
+        if ending is None or self._stopped is not None or self._attempt > self.context.spec.retries:
+            return False
+        status, reason = ("failed", claim.reason or "") if claim and claim.outcome == "failed" else ("success", "")
+        if claim is not None and claim.cost is not None:
+            self._spent_before += claim.cost
+        tip = refs.read(self.context.repo, HEADS + self.job.branch).get(HEADS + self.job.branch)
+        clean = not self.context.repo.at(self.job.worktree).run("status", "--porcelain", "-z").stdout
+        work = not clean or tip != self.context.spec.base
+        return outcome.worth_retrying("failed" if status == "failed" else "success", reason, work)
+
+    def _total(self, cost: float | None) -> float | None:
+        return self._spent_before + cost if cost is not None else (self._spent_before or None)
+
+    def _end(self, ending: Ending | None, claim: Claim | None, *, error: str | None = None) -> Result:
+        self.transition("finishing")
+        self.stops_run = claim is not None and claim.outcome == "stop_run"
+        if claim is not None:
+            claim = msgspec.structs.replace(claim, cost=self._total(claim.cost))
+        stopped = self._stopped
+        if ending is not None and ending.ended_by == "timeout":
+            stopped = "timeout"
+        elif ending is not None and ending.ended_by == "exit" and claim is not None and claim.outcome == "done":
+            stopped = None  # it had finished by itself before the stop reached it
+        if error is not None:
+            claim = Claim(outcome="failed", reason="worktree", detail=error)
+        attempt = Attempt(
+            number=self._attempt,
+            started=self._started_wall,
+            duration=round(time.monotonic() - self._started, 3) if self._started is not None else None,
+            ending=ending,
+            claim=claim,
+            stopped=stopped,
+            error=error,
+            peak_rss=self._peak_rss or None,
+        )
+        return finish(self.context, self.job, attempt, run_checks=stopped not in ("interrupted", "stopped", "halted"))
+
+
+def _tail(path: str) -> bytes:
+    """The end of a file of standard error, for the reader's last word; empty when there is none."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _ERRORS_KEPT))
+            return file.read()
+    except FileNotFoundError:
+        return b""
