@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _MOST_PENDING = 1 << 20
 _LAST_WAIT = 2.0  # seconds that close() gives a held terminal
 
+# Many workers may change at once; a person sees no more than this anyway.
+_LEAST_BETWEEN = 0.1
+
 _PASSING = ("queued", "preparing", "finishing")
 _BUSY = ("running", "blocked", "finishing", "preparing")
 
@@ -40,7 +43,8 @@ class Display:
         self._quiet = quiet
         self._colour = live and not os.environ.get("NO_COLOR") if colour is None else colour
         self._seen: dict[int, str] = {}
-        self._live = _start_live(self._stream) if live and not quiet else None
+        self._live = _start_live(self._stream) if live and not quiet and terminal.can_redraw(stream) else None
+        self._drawn = float("-inf")
 
     def update(self, views: Sequence[WorkerView], now: float) -> None:
         """Show where the workers are. ``now`` is seconds since the epoch. Cheap when nobody can see it."""
@@ -50,7 +54,8 @@ class Display:
             for line in transitions(self._seen, views):
                 self._stream.write(line + "\n")
             self._stream.flush()
-        elif self._stream.ready:
+        elif self._stream.ready and not 0 <= now - self._drawn < _LEAST_BETWEEN:
+            self._drawn = now
             from rich.text import Text  # noqa: PLC0415 (only on a terminal)
 
             columns, lines = self._live.console.size
@@ -113,7 +118,7 @@ def fitted(views: Sequence[WorkerView], *, now: float, width: int, height: int, 
         room = max(1, room - 1)
         first = sorted(views, key=_urgency)[:room]
         shown = sorted(first, key=lambda view: view.worker)
-    lines = [table.workers(shown, now=now, width=width, colour=colour)]
+    lines = table.workers(shown, now=now, width=width, colour=colour).splitlines()
     chosen = {view.worker for view in shown}
     folded = [view for view in views if view.worker not in chosen]
     if folded:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from git_parallel.plan.model import CheckResult
 from git_parallel.render import text
-from git_parallel.supervisor.view import WorkerView
+from git_parallel.supervisor.view import RunView, WorkerView
 
 GAP = "  "
 NOTHING = "-"
@@ -163,7 +163,7 @@ def files(view: WorkerView) -> int | None:
 
 
 def workers(views: Sequence[WorkerView], *, now: float, width: int, colour: bool) -> str:
-    """The table of ``status`` and ``watch``: one line a worker, lines joined by newlines, none at the end."""
+    """The table of ``status`` and ``watch``: a header and a line for each worker."""
     colours = [state_colour(view) for view in views]
     started = [view.state not in _NOT_YET_STARTED for view in views]
     columns = [
@@ -178,11 +178,12 @@ def workers(views: Sequence[WorkerView], *, now: float, width: int, colour: bool
         Column("files", [_blank_or(files(view), known) for view, known in zip(views, started, strict=True)], 3, True),
         Column("branch", [text.fit(view.branch, 60) for view in views], rank=6),
     ]
-    return "\n".join(lay_out(columns, width=width, colour=colour))
+    return "".join(f"{line}\n" for line in lay_out(columns, width=width, colour=colour))
 
 
-def results(views: Sequence[WorkerView], *, seconds: float | None, width: int, colour: bool) -> str:
-    """The final table of a run, with a line that sums it up. ``seconds`` is how long the whole run took."""
+def results(run: RunView, *, width: int, colour: bool) -> str:
+    """The final table of a run, with a line that sums it up."""
+    views = run.workers
     colours = [state_colour(view) for view in views]
     columns = [
         Column("worker", [str(view.worker) for view in views], right=True),
@@ -195,10 +196,19 @@ def results(views: Sequence[WorkerView], *, seconds: float | None, width: int, c
         *_optional("check", [check(view.result.check) if view.result else None for view in views], rank=4),
         Column("branch", [text.fit(view.branch, 60) for view in views], least=20),
     ]
-    return "\n".join([*lay_out(columns, width=width, colour=colour), "", summary(views, seconds=seconds)])
+    lines = [*lay_out(columns, width=width, colour=colour), "", text.clip(summary(views, lasted(run)), width)]
+    return "".join(f"{line}\n" for line in lines)
 
 
-def summary(views: Sequence[WorkerView], *, seconds: float | None) -> str:
+def lasted(run: RunView) -> float | None:
+    """Seconds from the run's start to its end, or to the last thing known of it."""
+    start = text.moment(run.started)
+    known = [text.moment(run.ended)] if run.ended else [text.moment(view.since) for view in run.workers]
+    ends = [end for end in known if end is not None]
+    return None if start is None or not ends else max(ends) - start
+
+
+def summary(views: Sequence[WorkerView], seconds: float | None) -> str:
     """``3 workers: 2 success, 1 failed · 4 files · $0.12 · 1m04s``: what is unknown is ``?``."""
     changed = [files(view) for view in views]
     known = sum(number for number in changed if number is not None)

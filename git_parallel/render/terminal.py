@@ -8,7 +8,6 @@ its own); this module asks it once for each. When git itself has put a pager in 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +21,8 @@ _FALSE = frozenset({"false", "no", "off", "0", ""})
 
 # What git sets for its own pager: quit when all fits on one screen, pass colours, leave the screen as it is.
 _PAGER_DEFAULTS = {"LESS": "FRX", "LV": "-c"}
-FALLBACK_WIDTH = 80
+_FALLBACK_WIDTH = 80
+UNLIMITED = 10_000
 
 
 def is_terminal(stream: IO[str]) -> bool:
@@ -43,17 +43,24 @@ def pager_in_use(environ: Mapping[str, str] | None = None) -> bool:
     return (os.environ if environ is None else environ).get("GIT_PAGER_IN_USE", "").lower() in _TRUE
 
 
-def width() -> int:
-    """Columns of the terminal: COLUMNS (git sets it for its pager), else asked of the terminal, else 80."""
-    return shutil.get_terminal_size((FALLBACK_WIDTH, 24)).columns
+def width(stream: IO[str] | None = None) -> int:
+    """Columns to lay out ``stream`` (default: standard output) in.
+
+    On a terminal or before git's pager: COLUMNS (git sets it for its pager), else the terminal's own,
+    else 80. A file or a pipe has room for everything: nobody can widen it afterwards.
+    """
+    if not is_terminal(stream or sys.stdout) and not pager_in_use():
+        return UNLIMITED
+    told = os.environ.get("COLUMNS", "")
+    if told.isdigit() and int(told) > 0:
+        return int(told)
+    try:
+        return os.get_terminal_size((stream or sys.stdout).fileno()).columns or _FALLBACK_WIDTH
+    except (OSError, ValueError):
+        return _FALLBACK_WIDTH
 
 
-def table_width(stream: IO[str]) -> int:
-    """The width to lay a table out in. Output to a file or a pipe is not cut: nobody can widen it afterwards."""
-    return width() if is_terminal(stream) or pager_in_use() else 10_000
-
-
-def colour_wanted(git: Git, stream: IO[str]) -> bool:
+def colour(git: Git, stream: IO[str]) -> bool:
     """Ask git whether to colour what goes to ``stream``. NO_COLOR turns ``auto`` off, and not ``always``."""
     person_reads = (is_terminal(stream) or pager_in_use()) and not os.environ.get("NO_COLOR")
     answer = git.run("config", "--get-colorbool", "color.parallel", str(person_reads).lower(), ok=(0, 1, 128))

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from git_parallel.plan.model import CheckResult, Result
+from git_parallel.plan.model import CheckResult, Limits, Result, RunSpec
 from git_parallel.render import table, text
-from git_parallel.supervisor.view import Progress, WorkerView
+from git_parallel.supervisor.view import Progress, RunView, WorkerView
 
 START = "2026-11-29T16:50:00.000Z"
 NOW = text.moment(START) or 0.0
@@ -49,6 +49,27 @@ def ended(worker: int, status: str, reason: str, **changes: object) -> WorkerVie
     }
     result = Result(**{**fields, **changes})  # type: ignore[arg-type]
     return view(worker, state="ended", reason=reason, started=START, result=result)
+
+
+def run(views: list[WorkerView], end: str | None = "2026-11-29T16:51:04.000Z") -> RunView:
+    spec = RunSpec(
+        run="r",
+        created=START,
+        argv=(),
+        person="A <a>",
+        base="0" * 40,
+        base_name="HEAD",
+        target=None,
+        subdir="",
+        top=None,
+        program="shell",
+        role="build",
+        tasks=(),
+        jobs=(),
+        workers=3,
+        limits=Limits(),
+    )
+    return RunView(spec=spec, state="ended", pid=None, workers=views, started=START, ended=end)
 
 
 def rows(drawn: str) -> list[list[str]]:
@@ -146,22 +167,22 @@ def test_results_end_with_a_line_that_sums_up() -> None:
         ended(2, "success", "done", files_modified=["a"], insertions=1, deletions=0, cost=0.02),
         ended(3, "failed", "no_changes", cost=0.0),
     ]
-    drawn = table.results(views, seconds=64, width=200, colour=False).splitlines()
+    drawn = table.results(run(views), width=200, colour=False).splitlines()
     assert rows(drawn[1])[0] == ["1", "success", "task 1", "3 files, +10 -2", "$0.10", "12s", "architect/parallel-1"]
     assert drawn[-1] == "3 workers: 2 success, 1 failed · 4 files · $0.12 · 1m04s"
 
 
 def test_unknown_money_is_never_nothing() -> None:
     unknown, known = ended(1, "success", "done"), ended(2, "success", "done", cost=0.25)
-    assert "· ? ·" in table.summary([unknown], seconds=1)
-    assert "· $0.25 + ? ·" in table.summary([unknown, known], seconds=1)
+    assert "· ? ·" in table.summary([unknown], 1)
+    assert "· $0.25 + ? ·" in table.summary([unknown, known], 1)
 
 
 def test_a_worker_that_never_started_cost_nothing_and_hides_no_sum() -> None:
     skipped = ended(2, "skipped", "dependency", started=None, duration=None)
     views = [ended(1, "success", "done", cost=0.25), replace(skipped, started=None)]
-    assert "· $0.25 ·" in table.summary(views, seconds=1)
-    assert rows(table.results(views, seconds=1, width=200, colour=False))[2][3:6] == ["-", "-", "-"]
+    assert "· $0.25 ·" in table.summary(views, 1)
+    assert rows(table.results(run(views), width=200, colour=False))[2][3:6] == ["-", "-", "-"]
 
 
 def test_checks_are_told_in_a_word() -> None:
@@ -170,7 +191,7 @@ def test_checks_are_told_in_a_word() -> None:
     assert table.check([green, green]) == "ok"
     assert table.check([red]) == "red"
     assert table.check([green, red]) == "1/2 red"
-    assert "check" in table.results([ended(1, "success", "done", check=[green])], seconds=1, width=200, colour=False)
+    assert "check" in table.results(run([ended(1, "success", "done", check=[green])]), width=200, colour=False)
 
 
 def test_the_tally_names_endings_before_those_at_work() -> None:

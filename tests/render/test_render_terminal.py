@@ -40,33 +40,33 @@ def test_colour_follows_color_parallel_then_color_ui(repo, tty, settings, on_ter
     for name, value in settings.items():
         repo.git("config", name, value)
     git = Git(("-C", str(repo.path)))
-    assert terminal.colour_wanted(git, tty) is on_terminal
-    assert terminal.colour_wanted(git, io.StringIO()) is on_pipe
+    assert terminal.colour(git, tty) is on_terminal
+    assert terminal.colour(git, io.StringIO()) is on_pipe
 
 
 def test_no_color_turns_auto_off_and_always_stays(repo, tty, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     git = Git(("-C", str(repo.path)))
-    assert not terminal.colour_wanted(git, tty)
+    assert not terminal.colour(git, tty)
     repo.git("config", "color.parallel", "always")
-    assert terminal.colour_wanted(git, tty)
+    assert terminal.colour(git, tty)
 
 
 def test_a_setting_git_cannot_read_means_no_colour(repo, tty) -> None:
     repo.git("config", "color.parallel", "sometimes")
-    assert not terminal.colour_wanted(Git(("-C", str(repo.path))), tty)
+    assert not terminal.colour(Git(("-C", str(repo.path))), tty)
 
 
 def test_gits_own_pager_counts_as_a_terminal(repo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("GIT_PAGER_IN_USE", "true")
     monkeypatch.setenv("COLUMNS", "77")
-    assert terminal.colour_wanted(Git(("-C", str(repo.path))), io.StringIO())
-    assert terminal.table_width(io.StringIO()) == 77
+    assert terminal.colour(Git(("-C", str(repo.path))), io.StringIO())
+    assert terminal.width(io.StringIO()) == 77
 
 
 def test_a_table_for_a_file_is_not_cut() -> None:
-    assert terminal.table_width(io.StringIO()) > 1000
+    assert terminal.width(io.StringIO()) == terminal.UNLIMITED
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,122 @@
+"""Which runs and workers a command line means, as they are now: live files first, then the record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from git_parallel.errors import ParallelError
+from git_parallel.git import Repository
+from git_parallel.layout import State
+from git_parallel.supervisor import view
+from git_parallel.supervisor.view import RunView, WorkerView
+
+if TYPE_CHECKING:
+    from git_parallel.store.reading import Record
+
+# States in which a process of the run was at work.
+_AT_WORK = ("preparing", "running", "blocked", "finishing")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A run and those of its workers that were asked for, in order of their numbers."""
+
+    run: RunView
+    workers: list[WorkerView]
+    whole: bool
+
+    @property
+    def narrowed(self) -> RunView:
+        """The run as if it had only these workers."""
+        return replace(self.run, workers=self.workers)
+
+
+def choose(repo: Repository, words: Sequence[str], default: Sequence[str]) -> list[Chosen]:
+    """Return what ``words`` name, each run once, in the order named; without words the runs in ``default``."""
+    if not words:
+        return [_whole(load(repo, run)) for run in default]
+    from git_parallel.store import handles  # noqa: PLC0415 (not needed for the plain command)
+
+    wanted: dict[str, set[int] | None] = {}
+    for handle in handles.resolve(repo, words):
+        if handle.worker is None:
+            wanted[handle.run] = None
+        elif (numbers := wanted.setdefault(handle.run, set())) is not None:
+            numbers.add(handle.worker)
+    return [_part(load(repo, run), numbers) for run, numbers in wanted.items()]
+
+
+def _whole(run: RunView) -> Chosen:
+    return Chosen(run, run.workers, True)
+
+
+def _part(run: RunView, numbers: set[int] | None) -> Chosen:
+    if numbers is None:
+        return _whole(run)
+    known = {worker.worker for worker in run.workers}
+    if missing := sorted(numbers - known):
+        raise ParallelError(
+            f"run {run.spec.run} has no worker {missing[0]}", f"it has {', '.join(map(str, sorted(known)))}"
+        )
+    return Chosen(run, [worker for worker in run.workers if worker.worker in numbers], False)
+
+
+def current(repo: Repository) -> list[str]:
+    """The runs that ``status`` means without words: those that go on or were interrupted, else the newest."""
+    state = State(repo.common_dir)
+    if live := view.live_runs(state):
+        return live
+    return newest(repo)
+
+
+def newest(repo: Repository) -> list[str]:
+    """The newest run, or an empty list: from the live files, and from the record where those are gone."""
+    if known := view.known_runs(State(repo.common_dir)):
+        return known[-1:]
+    from git_parallel.store import reading  # noqa: PLC0415 (imports more than status needs)
+
+    return [summary.run for summary in reading.list_runs(repo, limit=1)]
+
+
+def load(repo: Repository, run: str) -> RunView:
+    """Return a run as it is now. Raises ParallelError when nothing knows it."""
+    live = view.load(State(repo.common_dir).run(run))
+    if live is not None:
+        return settled(live)
+    from git_parallel.store import reading  # noqa: PLC0415 (imports more than status needs)
+
+    kept = reading.read(repo, run)
+    if kept is None:
+        raise ParallelError(f"run {run} is unknown here", "list the runs with: git parallel list")
+    return recorded(kept)
+
+
+def recorded(kept: Record) -> RunView:
+    """A run as its record has it, for one whose live files are gone or never were here."""
+    spec = kept.spec()
+    events = kept.events()
+    results = kept.results()
+    workers = [
+        replace(worker, state="ended", result=results[worker.worker]) if worker.worker in results else worker
+        for worker in view.fold(spec, events).values()
+    ]
+    ended = next((event.get("time") for event in reversed(events) if event.get("event") == "run-ended"), None)
+    run = RunView(
+        spec=spec,
+        state="ended" if ended or len(results) == len(spec.jobs) else "interrupted",
+        pid=None,
+        workers=workers,
+        started=spec.created,
+        ended=ended,
+    )
+    return settled(run)
+
+
+def settled(run: RunView) -> RunView:
+    """Say of the workers of an interrupted run that they are interrupted, not at work."""
+    if run.state != "interrupted":
+        return run
+    workers = [replace(worker, state="interrupted") if worker.state in _AT_WORK else worker for worker in run.workers]
+    return replace(run, workers=workers)

@@ -1,0 +1,137 @@
+"""Runs made of their real files, without a supervisor: what a command finds on disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from git_parallel.layout import RunFiles, State
+from git_parallel.plan.model import Job, Limits, Result, RunSpec, Task, encode
+from git_parallel.supervisor import files, liveness
+from git_parallel.supervisor.journal import Journal, timestamp
+from git_parallel.supervisor.liveness import Claim
+from git_parallel.supervisor.view import Progress
+
+RUN = "20261129T165000Z-7f3a"
+START = 1795971000.0  # 2026-11-29T16:50:00Z
+
+
+def make_spec(
+    repo: Path, base: str, tasks: Sequence[str], run: str = RUN, first: int = 1, **changes: object
+) -> RunSpec:
+    jobs = tuple(
+        Job(number, f"t{index}", None, f"architect/parallel-{number}", str(repo / f".architect-parallel-{number}"))
+        for index, number in enumerate(range(first, first + len(tasks)), 1)
+    )
+    fields: dict[str, object] = {
+        "run": run,
+        "created": timestamp(START),
+        "argv": ("git", "parallel", *tasks),
+        "person": "A U Thor <author@example.com>",
+        "base": base,
+        "base_name": "HEAD",
+        "target": "refs/heads/main",
+        "subdir": "",
+        "top": str(repo),
+        "program": "shell",
+        "role": "build",
+        "tasks": tuple(Task(f"t{number}", prompt) for number, prompt in enumerate(tasks, 1)),
+        "jobs": jobs,
+        "workers": 3,
+        "limits": Limits(),
+    }
+    return RunSpec(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def make_result(spec: RunSpec, worker: int, status: str = "success", reason: str = "done", **changes: object) -> Result:
+    job = spec.job(worker)
+    fields: dict[str, object] = {
+        "worker_id": worker,
+        "branch": job.branch,
+        "model": job.model,
+        "status": status,
+        "steps": None,
+        "cost": None,
+        "duration": 12.0,
+        "files_modified": [],
+        "worktree_path": job.worktree,
+        "run": spec.run,
+        "task": job.task,
+        "agent": spec.program,
+        "role": spec.role,
+        "base": spec.base,
+        "head": None,
+        "reason": reason,
+        "started": timestamp(START + 1),
+    }
+    return Result(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+@dataclass
+class LiveRun:
+    """The live files of a run, as a supervisor writes them, one step at a time."""
+
+    spec: RunSpec
+    files: RunFiles
+    journal: Journal
+    claim: Claim | None = None
+    clock: float = field(default=START)
+
+    def state(self, worker: int, state: str, **facts: object) -> LiveRun:
+        self._append("state", worker=worker, state=state, **facts)
+        return self
+
+    def running(self, worker: int) -> LiveRun:
+        self._append("started", worker=worker, source="process", pid=os.getpid(), start=0)
+        return self.state(worker, "running", source="process")
+
+    def progress(self, worker: int, **facts: object) -> LiveRun:
+        progress = Progress(time=timestamp(self.clock), **facts)  # type: ignore[arg-type]
+        files.replace(self.files.worker(worker).progress, msgspec.json.encode(progress))
+        return self
+
+    def ended(self, worker: int, status: str = "success", reason: str = "done", **changes: object) -> LiveRun:
+        result = make_result(self.spec, worker, status, reason, **changes)
+        files.replace(self.files.worker(worker).result, encode(result))
+        return self.state(worker, "ended", status=status, reason=reason)
+
+    def finish(self) -> LiveRun:
+        """End the run as a supervisor does: the record is complete, the lock is given back."""
+        self._append("run-ended")
+        if self.claim is not None:
+            self.claim.release()
+            self.claim = None
+        return self
+
+    def crash(self) -> LiveRun:
+        """The supervisor dies: its lock is gone, its file stays."""
+        assert self.claim is not None
+        os.close(self.claim.descriptor)
+        self.claim = None
+        return self
+
+    def _append(self, event: str, **facts: object) -> None:
+        self.clock += 1
+        self.journal.append(event, **facts)  # type: ignore[arg-type]
+
+
+def start_run(
+    repo: Path, *tasks: str, run: str = RUN, first: int = 1, alive: bool = True, **changes: object
+) -> LiveRun:
+    """Write the files of a run that has just begun. ``alive``: this process holds its supervisor's lock."""
+    from subprocess import run as spawn
+
+    head = spawn(["git", "rev-parse", "HEAD"], cwd=repo, capture_output=True, text=True, check=True).stdout.strip()
+    spec = make_spec(repo, head, tasks or ("first task",), run, first, **changes)
+    live = State(str(repo / ".git")).run(run)
+    for job in spec.jobs:
+        os.makedirs(live.worker(job.worker).top)
+    claim = liveness.claim(live) if alive else None
+    files.replace(live.spec, encode(spec))
+    journal = Journal(live.journal)
+    journal.append("run-started", source="person")
+    return LiveRun(spec, live, journal, claim)
