@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -112,7 +113,7 @@ def _person(git: Git, role: str, fixed: bool) -> Person:
 class Objects:
     """The repository's objects. Ids are hexadecimal strings; paths have ``/`` between names and no other form.
 
-    Use it in a ``with`` block: it keeps packs open. Everything that writes raises ParallelError
+    Use it in a ``with`` block: it keeps packs open. Threads may share it. Everything that writes raises ParallelError
     ("cannot write objects: …") on a full or read-only disk; everything that reads raises it for an
     object that is not there.
     """
@@ -123,6 +124,7 @@ class Objects:
 
         self._repo = repo
         self._format = get_object_format(repo.object_format)
+        self._reading = threading.Lock()  # dulwich's cache of packs is not made for threads; writing needs no lock
         self._store = DiskObjectStore(os.path.join(repo.common_dir, "objects"), object_format=self._format)
 
     def __enter__(self) -> Objects:
@@ -305,7 +307,8 @@ class Objects:
         from dulwich.objects import ShaFile  # noqa: PLC0415
 
         try:
-            thing = self._store[_ascii(oid)]
+            with self._reading:
+                thing = self._store[_ascii(oid)]
         except (KeyError, ValueError, AssertionError, OSError):
             # What dulwich does not find, git may: sha256 alternates, quoted alternates, objects that a
             # partial clone has yet to fetch.

@@ -1,0 +1,200 @@
+"""The record of a run as it is read: what its newest commit holds, its trace, and the list of all runs.
+
+Nothing here imports dulwich: each question is one git call, or two, however large the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+
+from git_parallel.errors import ParallelError
+from git_parallel.git import Repository
+from git_parallel.layout import RUNS, run_ref
+from git_parallel.plan.model import Result, RunSpec, decode_result, decode_spec
+from git_parallel.store import refs
+from git_parallel.store.objects import batch
+
+VERSION = 1
+
+STATE = "Architect-State"
+COUNTS = "Architect-Counts"
+TITLE = "Architect-Title"
+TRAILER = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9-]*):[ \t]*(?P<value>.*)")
+
+_RESULT = re.compile(r"workers/(?P<worker>[0-9]+)/result\.json")
+# Read together at the first question, because a command that asks for one mostly asks for all.
+_FACTS = re.compile(r"version|run\.json|events\.jsonl|workers/[0-9]+/result\.json")
+
+
+class Step(NamedTuple):
+    """One commit of the trace. ``time`` is epoch seconds."""
+
+    oid: str
+    time: int
+    subject: str
+    trailers: dict[str, str]
+
+
+class Record:
+    """A run as its record has it at the commit ``tip``; later writes do not change what it says.
+
+    What a newer version of the tool wrote is read as far as possible; otherwise a file that is missing or
+    does not parse raises ParallelError.
+    """
+
+    def __init__(self, repo: Repository, run: str, tip: str) -> None:
+        self.repo = repo
+        self.run = run
+        self.tip = tip
+
+    @cached_property
+    def version(self) -> int | None:
+        """The version of the record's format, or None where it says none."""
+        return parse_version(self._facts.get("version"))
+
+    def spec(self) -> RunSpec:
+        """Return the run as it was asked for."""
+        data = self._facts.get("run.json")
+        if data is None:
+            raise ParallelError(f"the record of run {self.run} has no run.json")
+        try:
+            return decode_spec(data)
+        except msgspec.MsgspecError as error:
+            raise self._unreadable("run.json", error) from error
+
+    def results(self) -> dict[int, Result]:
+        """Return the results of the workers that have ended, by number."""
+        results = {}
+        for path, data in self._facts.items():
+            match = _RESULT.fullmatch(path)
+            if match is None:
+                continue
+            try:
+                results[int(match["worker"])] = decode_result(data)
+            except msgspec.MsgspecError as error:
+                if (self.version or 0) <= VERSION:
+                    raise self._unreadable(path, error) from error
+        return dict(sorted(results.items()))
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return the recorded events, the oldest first. A line that was cut off is left out."""
+        events = []
+        for line in self._facts.get("events.jsonl", b"").splitlines():
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(event, dict):
+                events.append(event)
+        return events
+
+    def file(self, path: str) -> bytes | None:
+        """Return a file of the record, or None where there is none."""
+        if path in self._facts:
+            return self._facts[path]
+        oid = self._paths.get(path)
+        found = batch(self.repo, [oid])[0] if oid else None
+        return found.data if found else None
+
+    def history(self) -> list[Step]:
+        """Return the trace, the oldest step first."""
+        form = "--format=%H%x00%ct%x00%s%x00%(trailers:only,unfold)"
+        fields = self.repo.common.run("log", "-z", "--first-parent", "--no-show-signature", form, self.tip).fields
+        steps = [fields[at : at + 4] for at in range(0, len(fields), 4)]
+        return [Step(oid, int(time), subject, parse_trailers(block)) for oid, time, subject, block in reversed(steps)]
+
+    @cached_property
+    def _paths(self) -> dict[str, str]:
+        """Every file of the record and its blob."""
+        rows = (row.partition("\t") for row in self.repo.common.run("ls-tree", "-r", "-z", self.tip).fields)
+        return {path: about.split(" ")[2] for about, _, path in rows}
+
+    @cached_property
+    def _facts(self) -> dict[str, bytes]:
+        wanted = {path: oid for path, oid in self._paths.items() if _FACTS.fullmatch(path)}
+        found = batch(self.repo, list(wanted.values()))
+        return {path: blob.data for path, blob in zip(wanted, found, strict=True) if blob is not None}
+
+    def _unreadable(self, path: str, error: Exception) -> ParallelError:
+        return ParallelError(f"cannot read {path} of the record of run {self.run}: {error}")
+
+
+def read(repo: Repository, run: str) -> Record | None:
+    """Return the record of a run (its full id), or None where there is none."""
+    tip = refs.read(repo, run_ref(run)).get(run_ref(run))
+    return Record(repo, run, tip) if tip else None
+
+
+# --- listing ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the newest commit of a record says of the run.
+
+    ``time`` is that commit's, in epoch seconds; ``title`` the subject of the first record; ``state`` is
+    ``running`` or ``ended``; ``counts`` has the number of ended workers by status.
+    """
+
+    run: str
+    tip: str
+    time: int
+    subject: str
+    title: str
+    state: str
+    counts: dict[str, int]
+    trailers: dict[str, str]
+
+
+def list_runs(repo: Repository, limit: int | None = None) -> list[Summary]:
+    """Return the recorded runs, the newest first, at most ``limit``: one git call, and no JSON is read."""
+    if limit == 0:
+        return []
+    names = ("refname", "objectname", "committerdate:unix", "contents:subject", "contents:trailers:only,unfold")
+    form = "--format=" + "".join(f"%({name})%00" for name in names)
+    count = () if limit is None else (f"--count={limit}",)
+    fields = repo.common.run("for-each-ref", "--sort=-refname", *count, form, RUNS).fields
+    return [_summary(*fields[at : at + len(names)]) for at in range(0, len(fields), len(names))]
+
+
+def _summary(ref: str, tip: str, time: str, subject: str, block: str) -> Summary:
+    trailers = parse_trailers(block)
+    return Summary(
+        run=ref.lstrip("\n").removeprefix(RUNS),  # the newline ends the row before
+        tip=tip,
+        time=int(time or 0),
+        subject=subject,
+        title=trailers.get(TITLE, subject),
+        state="running" if trailers.get(STATE) == "running" else "ended",
+        counts=parse_counts(trailers.get(COUNTS, "")),
+        trailers=trailers,
+    )
+
+
+# --- what a commit says ----------------------------------------------------------------------------
+
+
+def parse_trailers(text: str) -> dict[str, str]:
+    """Return the trailers at the end of a message, or of a bare block of them; of equal keys the last one counts."""
+    lines = text.rstrip().rpartition("\n\n")[2].split("\n")
+    matches = (TRAILER.fullmatch(line) for line in lines)
+    return {match["key"]: match["value"].strip() for match in matches if match}
+
+
+def parse_counts(text: str) -> dict[str, int]:
+    """Read ``success=2 failed=1``; what is no such pair is left out."""
+    pairs = (pair.partition("=") for pair in text.split())
+    return {status: int(number) for status, _, number in pairs if status and number.isdecimal()}
+
+
+def parse_version(data: bytes | None) -> int | None:
+    """Read the file ``version``."""
+    text = os.fsdecode(data or b"").strip()
+    return int(text) if text.isdecimal() else None

@@ -1,0 +1,254 @@
+"""The record of a run: a chain of commits at ``refs/architect/runs/<id>``, and the one writer of it.
+
+The first commit has no parent; each later one has the previous record as its first parent and workers'
+heads as further ones, which keeps them alive. ``git log --first-parent refs/architect/runs/<id>`` is the
+trace of the run. Lists are made from the commit messages alone: reading every run's JSON does not scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, get_args
+
+import msgspec
+
+from git_parallel.errors import ParallelError, RaceError
+from git_parallel.git import Repository
+from git_parallel.layout import NOTES, run_ref
+from git_parallel.plan.model import Status, decode_result
+from git_parallel.store import refs
+from git_parallel.store.notes import build as build_notes
+from git_parallel.store.objects import FILE, Objects
+from git_parallel.store.reading import (
+    COUNTS,
+    STATE,
+    TITLE,
+    TRAILER,
+    VERSION,
+    Record,
+    Step,
+    Summary,
+    list_runs,
+    parse_counts,
+    parse_trailers,
+    parse_version,
+    read,
+)
+from git_parallel.store.refs import Update
+
+__all__ = ["Entry", "Record", "Step", "Summary", "list_runs", "read", "write", "write_many"]
+
+# git's own octopus stops at 16; so do viewers.
+_MOST_PARENTS = 16
+# How often another writer (`git fetch`, a person) may come first before we give up.
+_ATTEMPTS = 20
+
+_VERSION_FILE = b"%d\n" % VERSION
+
+# Trailers that say where the run stands: a record that does not mention them has the previous one's.
+_STANDING = (STATE, COUNTS, TITLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One commit of the record and what happens together with it.
+
+    ``changes`` sets files of the record's tree (None removes one). ``ended`` gives the status of each worker
+    that this entry ends, for the ``Architect-Counts`` of the run. ``parents`` are commits to keep alive.
+    ``updates`` are other refs that move in the same transaction, ``notes`` go from commit to text.
+    """
+
+    changes: Mapping[str, bytes | None]
+    subject: str
+    trailers: Sequence[tuple[str, str]] = ()
+    parents: Sequence[str] = ()
+    updates: Sequence[Update] = ()
+    notes: Mapping[str, str] | None = None
+    ended: Mapping[int, Status] = field(default_factory=dict)
+
+    def with_changes(self, changes: Mapping[str, bytes | None]) -> Entry:
+        """Return the entry with these files changed too."""
+        return replace(self, changes={**self.changes, **changes})
+
+
+# --- writing ---------------------------------------------------------------------------------------
+
+
+def write(
+    repo: Repository,
+    run: str,
+    changes: Mapping[str, bytes | None],
+    *,
+    subject: str,
+    trailers: Sequence[tuple[str, str]] = (),
+    parents: Sequence[str] = (),
+    updates: Sequence[Update] = (),
+    notes: Mapping[str, str] | None = None,
+    ended: Mapping[int, Status] | None = None,
+    worktree: str | None = None,
+) -> str:
+    """Add one commit to the record of ``run`` (see :class:`Entry`); return its id. Raises as :func:`write_many`."""
+    entry = Entry(
+        changes=changes,
+        subject=subject,
+        trailers=trailers,
+        parents=parents,
+        updates=updates,
+        notes=notes,
+        ended=ended or {},
+    )
+    return write_many(repo, run, [entry], worktree=worktree)[0]
+
+
+def write_many(repo: Repository, run: str, entries: Sequence[Entry], *, worktree: str | None = None) -> list[str]:
+    """Add a commit for each entry, in one transaction with their notes and updates; return the ids.
+
+    When another process moved the run's ref or the notes meanwhile, all is built again on what it wrote.
+    A raced ref among the entries' ``updates`` raises RaceError, an unusable repository ParallelError; in
+    both cases no ref has moved. With ``worktree``, the reflog of that worktree's HEAD is written too.
+    """
+    if not entries:
+        return []
+    theirs = [update for entry in entries for update in entry.updates]
+    told = [note for entry in entries for note in (entry.notes or {}).items()]
+    message = f"parallel: {_one_line(entries[-1].subject)}"
+    with refs.locked(repo), Objects(repo) as objects:
+        for attempt in range(_ATTEMPTS):
+            seen = _tips(repo, run)
+            commits = _chain(objects, run, seen.record, entries)
+            ours = [Update(run_ref(run), commits[-1], seen.record or repo.zero)]
+            if told:
+                note = build_notes(repo, told, seen.notes, objects)
+                if note != seen.notes:
+                    ours.append(Update(NOTES, note, seen.notes or repo.zero))
+            try:
+                refs.transaction(repo, [*ours, *theirs], message=message, worktree=worktree)
+            except RaceError:
+                if attempt + 1 == _ATTEMPTS or _tips(repo, run) == seen:
+                    raise  # not our refs: whoever gave the updates has to read again
+                continue
+            return commits
+    raise AssertionError("unreachable")
+
+
+class _Tips(NamedTuple):
+    record: str | None
+    notes: str | None
+
+
+def _tips(repo: Repository, run: str) -> _Tips:
+    """Read the two refs that every write moves, and refuse a repository where one of them cannot be."""
+    there = refs.read_below(repo, run_ref(run), NOTES)
+    for name in there:
+        if name not in (run_ref(run), NOTES):
+            raise ParallelError(
+                f"ref '{name}' is in the way of '{NOTES if name.startswith(NOTES) else run_ref(run)}'",
+                f"rename or delete it: git update-ref -d {name}",
+            )
+    return _Tips(there.get(run_ref(run)), there.get(NOTES))
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """The newest commit of a chain: its id and tree, and its trailers."""
+
+    oid: str | None
+    tree: str | None
+    trailers: Mapping[str, str]
+
+
+def _chain(objects: Objects, run: str, tip: str | None, entries: Sequence[Entry]) -> list[str]:
+    """Write the commits of the entries on top of ``tip``; return their ids."""
+    link = _Link(None, None, {})
+    if tip is not None:
+        _refuse_newer(objects, run, tip)
+        tree, _, message = objects.read_commit(tip)
+        link = _Link(tip, tree, parse_trailers(message))
+    elif entries[0].parents:
+        # `--first-parent` must not walk off into the history of the project.
+        tree = objects.edit(None, {"version": (FILE, objects.blob(_VERSION_FILE))})
+        link = _Link(objects.commit(tree, [], f"run {run}\n\nArchitect-Run: {run}\n"), tree, {})
+    commits = []
+    for entry in entries:
+        link = _append(objects, run, link, entry)
+        assert link.oid is not None
+        commits.append(link.oid)
+    return commits
+
+
+def _append(objects: Objects, run: str, link: _Link, entry: Entry) -> _Link:
+    """Write one commit of a chain."""
+    trailers = _trailers(run, link, entry, _counts(objects, link, entry.ended))
+    changes = {**entry.changes, "version": _VERSION_FILE}
+    blobs = {path: None if data is None else (FILE, objects.blob(data)) for path, data in changes.items()}
+    tree = objects.edit(link.tree, blobs)
+    for parent in entry.parents:
+        objects.read_commit(parent)  # git checks only the commit that a ref names
+    parents = [link.oid] if link.oid else []
+    parents += _grouped(objects, run, list(dict.fromkeys(entry.parents)), _MOST_PARENTS - 1)
+    body = "\n".join(f"{key}: {value}".rstrip() for key, value in trailers)
+    oid = objects.commit(tree, parents, f"{_one_line(entry.subject)}\n\n{body}\n")
+    return _Link(oid, tree, dict(trailers))
+
+
+def _grouped(objects: Objects, run: str, heads: list[str], room: int) -> list[str]:
+    """Return at most ``room`` commits that keep all the heads alive."""
+    while len(heads) > room:
+        chunks = [heads[at : at + _MOST_PARENTS] for at in range(0, len(heads), _MOST_PARENTS)]
+        message = f"heads of run {run}\n\nArchitect-Run: {run}\n"
+        heads = [objects.commit(objects.tree({}), chunk, message) if chunk[1:] else chunk[0] for chunk in chunks]
+    return heads
+
+
+def _refuse_newer(objects: Objects, run: str, tip: str) -> None:
+    version = parse_version(objects.path_blob(tip, "version"))
+    if version is None:
+        raise ParallelError(f"'{run_ref(run)}' is no record of a run: it has no version", "nothing was changed")
+    if version > VERSION:
+        raise ParallelError(
+            f"the record of run {run} has version {version}; this git parallel writes up to version {VERSION}",
+            "nothing was changed; upgrade git parallel (reading works as far as possible)",
+        )
+
+
+# --- what a message says ---------------------------------------------------------------------------
+
+
+def _trailers(run: str, link: _Link, entry: Entry, counts: str) -> list[tuple[str, str]]:
+    """Return all trailers of a record: the run, what the entry says, and where the run stands."""
+    said = [(key, _one_line(value)) for key, value in entry.trailers]
+    for key, _ in said:
+        if not TRAILER.fullmatch(f"{key}:"):
+            raise ValueError(f"not a trailer's name: {key!r}")
+    standing = {STATE: "running", TITLE: _one_line(entry.subject), **link.trailers}
+    if counts:
+        standing[COUNTS] = counts
+    keys = {key for key, _ in said}
+    inherited = [(key, standing[key]) for key in _STANDING if key in standing and key not in keys]
+    return [("Architect-Run", run), *said, *inherited]
+
+
+def _counts(objects: Objects, link: _Link, ended: Mapping[int, Status]) -> str:
+    """Return the counts of the workers' statuses after ``ended``; a worker that ended before counts once."""
+    counts = parse_counts(link.trailers.get(COUNTS, ""))
+    for worker, status in ended.items():
+        before = _status_before(objects, link, worker)
+        if before is not None and counts.get(before):
+            counts[before] -= 1
+        counts[status] = counts.get(status, 0) + 1
+    order: tuple[str, ...] = get_args(Status)
+    known = [status for status in order if counts.get(status)]
+    return " ".join(f"{status}={counts[status]}" for status in known)
+
+
+def _status_before(objects: Objects, link: _Link, worker: int) -> str | None:
+    data = objects.path_blob(link.oid, f"workers/{worker}/result.json") if link.oid else None
+    try:
+        return decode_result(data).status if data is not None else None
+    except msgspec.MsgspecError:
+        return None
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("\0", " ").split())
