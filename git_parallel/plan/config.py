@@ -9,6 +9,7 @@ A layer that sets a list replaces the list of the layers below it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +20,9 @@ from git_parallel.plan import configfile
 from git_parallel.plan.settings import BY_NAME, SETTINGS, Setting, by_git_key, near_name
 
 Layer = Literal["flag", "command line", "git", "file", "project", "default"]
+
+# The name of a preset; any other program is a command line.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +76,26 @@ class Config:
         return self.origins[name].layer
 
     def repository_commands(self) -> tuple[str, ...]:
-        """Return the commands that come with the repository: nobody on this machine has typed or seen them."""
-        return tuple(
+        """Return the commands that come with the repository: nobody on this machine has typed or seen them.
+
+        These are commands among the project file's settings, and what it says of programs: an entry
+        of ``agents:`` may stand under the name of a program that the person trusts.
+        """
+        commands = [
             command
             for setting in SETTINGS
             if setting.runs and self.layer(setting.name) == "project"
             for command in setting.show(getattr(self, setting.name))
-        )
+        ]
+        if self.program is not None and self.layer("program") == "project" and not _NAME.fullmatch(self.program):
+            commands.append(self.program)
+        agents = self.raw.get("agents")
+        if agents:
+            from json import dumps  # noqa: PLC0415 (few projects define programs)
+
+            entries = agents.items() if isinstance(agents, Mapping) else (("", agents),)
+            commands += [f"agents: {name}: {dumps(entry, default=str)}" for name, entry in entries]
+        return tuple(commands)
 
 
 def load(repo: Repository, flags: Mapping[str, object] | None = None, file: str | None = None) -> Config:

@@ -16,7 +16,6 @@ from git_parallel.plan.values import (
     HALT,
     MODELS,
     MONEY,
-    ROLE,
     SECONDS,
     TEXT,
     Kind,
@@ -94,7 +93,7 @@ def _refuse_undecodable(text: str) -> None:
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("workers", whole(1, 1000), 3, "how many workers run at once"),
-    Setting("agent", ROLE, "build", "the role, for programs that know roles"),
+    Setting("agent", TEXT, "build", "the role, for programs that know roles"),
     Setting("program", TEXT, None, "the program that does the work"),
     Setting("models", MODELS, (), "models to use; named twice, a model makes two attempts", shape="csv"),
     Setting("max_steps", whole(1, 1_000_000), 50, "steps of one worker", nothing="none"),

@@ -28,10 +28,6 @@ _SPAN = re.compile(rf"({_NUMBER})([dhms])")
 # two workers of a run, and this run from the next.
 TEMPLATE_FIELDS = ("n", "run", "task", "model", "repo")
 
-# Names of programs. As a role they are a mix-up of --agent and --program, and an expensive one: the
-# run would start with the default program.
-PROGRAMS = ("claude", "codex", "opencode", "gemini", "aider", "architect", "shell", "command")
-
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -154,17 +150,12 @@ def _text(text: str) -> str:
     return text
 
 
-def _role(text: str) -> str:
-    if text in PROGRAMS:
-        raise ValueError(f"must be a role such as build or plan; '{text}' is a program: say so with --program {text}")
-    return _text(text)
-
-
 def _command(text: str) -> str:
     if not text.strip():
         raise ValueError("must not be an empty command")
-    if "\0" in text:
-        raise ValueError(f"must not hold a NUL character, unlike {quoted(text)}")
+    if not all(char.isprintable() or char in "\n\t" for char in text):
+        # Commands of a repository are shown before they are approved: nothing may hide on a terminal.
+        raise ValueError(f"must not hold control or invisible characters, unlike {quoted(text)}")
     return text
 
 
@@ -185,7 +176,6 @@ def _models(text: str) -> tuple[str, ...]:
 MONEY = Kind("US dollars, greater than 0", _money, _show_number)
 SECONDS = Kind("seconds, or a time like 90s, 15m, 2h, 7d, 1h30m", _seconds, _show_seconds)
 TEXT = Kind("a name", _text)
-ROLE = Kind("a role, as in build or plan", _role)
 COMMAND = Kind("a command line for sh", _command)
 HALT = Kind("never, or WHEN,WHY=N[%] as in soon,fail=1", _halt)
 MODELS = Kind("names separated by commas", _models, ",".join)

@@ -397,7 +397,7 @@ def test_configuration_that_git_cannot_read_is_gits_own_error(repo):
         ({"models": "a,,b"}, "--models must be names"),
         ({"models": ""}, "--models must not be empty"),
         ({"check": ["true", ""]}, "--check must not be an empty command"),
-        ({"agent": "claude"}, "--agent must be a role"),
+        ({"agent": ""}, "--agent must not be empty"),
         ({"halt": "soon"}, "--halt must be 'never' or like"),
     ],
 )
@@ -419,3 +419,12 @@ def test_commands_that_came_with_the_repository_are_told_apart(repo, tmp_path: P
     own = tmp_path / "own.yaml"
     own.write_text("parallel_runs: {check: mine}\n")
     assert config_of(repo, file=str(own)).repository_commands() == ()
+
+
+def test_programs_that_the_repository_defines_count_as_its_commands(repo):
+    repo.write(PROJECT, "parallel_runs: {program: ./evil}\nagents: {claude: {command: [evil], exits: {3: failed}}}\n")
+    entry = 'agents: claude: {"command": ["evil"], "exits": {"3": "failed"}}'
+    assert config_of(repo).repository_commands() == ("./evil", entry)
+    assert config_of(repo, {"program": "./mine"}).repository_commands() == (entry,)
+    repo.write(PROJECT, "parallel_runs: {program: claude}\n")
+    assert config_of(repo).repository_commands() == ()
