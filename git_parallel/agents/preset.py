@@ -1,0 +1,376 @@
+"""Presets: what is to know about a program in order to drive it, as data.
+
+A preset is one YAML file beside this module, or an entry of the ``agents:`` section of a person's or a
+project's configuration, in the same shape. An entry named like a preset of ours, or one that says
+``extends: NAME``, starts from that preset: ``options``, ``env``, ``root_env`` and ``exits`` are merged
+key by key, everything else is replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from git_parallel.agents import template
+from git_parallel.agents.claim import Exit
+from git_parallel.agents.readers import READERS
+from git_parallel.errors import UsageError
+
+Option = Literal["model", "role", "max_steps", "budget", "timeout", "read_only", "session", "resume"]
+Channel = Literal["argv", "stdin", "file"]
+Cap = Literal["budget", "timeout", "max_steps"]
+Path = tuple[str, ...]
+
+# Programs that people know by name, so that `--agent claude` can be told from a role. Not all have a preset.
+KNOWN_PROGRAMS = (
+    "aider",
+    "amp",
+    "architect",
+    "claude",
+    "cline",
+    "codex",
+    "command",
+    "copilot",
+    "crush",
+    "cursor-agent",
+    "gemini",
+    "goose",
+    "mini-swe-agent",
+    "oh-my-opencode",
+    "opencode",
+    "pi",
+    "qwen",
+    "shell",
+)
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+
+
+class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How to ask the program for its version (arguments after its name) and the oldest that is known to work."""
+
+    probe: tuple[str, ...] = ("--version",)
+    minimum: str | None = None
+
+
+class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to start one program, what its output means, and what it can and cannot do.
+
+    ``command``
+        The program and the arguments that are always there, as templates (see :mod:`.template`).
+    ``options``
+        Arguments that are added, in the order written, when the value is known: ``model``, ``role``,
+        ``max_steps``, ``budget``, ``timeout``; ``read_only`` for tasks that may change nothing;
+        ``session`` to begin a conversation under an id that we choose, ``resume`` to go on with one.
+    ``prompt``
+        The ways to hand over the task, best first, each with the arguments it adds at the end:
+        ``argv`` (holds ``{task}``), ``file`` (holds ``{task_file}``), ``stdin``. The first that can
+        carry a task's text unchanged is taken. Left out, ``{task}`` or ``{task_file}`` stands in
+        ``command``, or else the task goes to standard input.
+    ``env``, ``root_env``
+        Variables to set (templates; null: to unset); those of ``root_env`` only when running as root.
+    ``output``, ``stderr``
+        The reader of standard output (a key of ``READERS``), and whether standard error goes into the
+        same log (``merge``) or its own (``separate``: standard output is data).
+    ``exits``
+        Exit codes that mean more than "0 is done, anything else failed".
+    ``money``
+        ``reported`` in US dollars, only ``tokens``, or ``none``. ``cumulative`` names the totals that go
+        on counting over a resumed session.
+    ``stop``
+        Signals that ask it to end, in order; KILL follows anyway.
+    ``leaves``
+        What it drops in the worktree and nobody wants committed, as .gitignore patterns.
+    ``about``, ``install``, ``version``
+        One line about it, how to get it, and how to ask for its version.
+    """
+
+    name: str
+    about: str = ""
+    install: str = ""
+    command: tuple[str, ...] = ()
+    options: dict[Option, tuple[str, ...]] = {}
+    prompt: dict[Channel, tuple[str, ...]] = {}
+    env: dict[str, str | None] = {}
+    root_env: dict[str, str] = {}
+    output: str = "plain"
+    stderr: Literal["merge", "separate"] = "merge"
+    exits: dict[int, Exit] = {}
+    money: Literal["reported", "tokens", "none"] = "none"
+    cumulative: tuple[Literal["cost", "tokens"], ...] = ()
+    stop: tuple[Literal["INT", "TERM", "HUP", "QUIT"], ...] = ("TERM",)
+    leaves: tuple[str, ...] = ()
+    version: Version | None = None
+
+    @property
+    def caps(self) -> frozenset[Cap]:
+        """The limits that the program itself can be told to keep."""
+        return frozenset(cap for cap in get_args(Cap) if cap in self.options)
+
+    @property
+    def channels(self) -> dict[Channel, tuple[str, ...]]:
+        """The ways to hand over the task, best first; empty when ``command`` says itself where it goes."""
+        if self.prompt or template.uses(self.command, "task") or template.uses(self.command, "task_file"):
+            return self.prompt
+        return {"stdin": ()}
+
+
+Locate = Callable[[Path], str]
+"""Says where a key of the configuration stands (``FILE:LINE``), given its path from ``agents`` on."""
+
+
+def known_programs() -> frozenset[str]:
+    """Names that people give to programs, for telling them from roles."""
+    return frozenset((*KNOWN_PROGRAMS, *_built_in()))
+
+
+def names(extra: Mapping[str, object]) -> list[str]:
+    """Return the names of all presets: ours and those of the configuration's ``agents:`` section."""
+    return sorted({*_built_in(), *extra})
+
+
+def find(program: str, extra: Mapping[str, object], locate: Locate | None = None) -> Preset:
+    """Return what ``--program`` stands for: a preset's name, or a command line of the person's own.
+
+    A command line is anything that holds white space, a ``{field}`` or a ``/``. Raises UsageError.
+    """
+    if re.search(r"[\s/]", program) or template.names(program):
+        return own(program)
+    return load(program, extra, locate)
+
+
+def load(name: str, extra: Mapping[str, object], locate: Locate | None = None) -> Preset:
+    """Return the preset of this name. ``extra`` is the ``agents:`` section as plain data. Raises UsageError."""
+    where = locate or (lambda path: f".git-parallel.yaml: {'.'.join(path)}")
+    if name in extra:
+        return _configured(name, extra, where)
+    if name not in _built_in():
+        raise _no_such_preset(name, extra)
+    file = os.path.join(_HERE, f"{name}.yaml")
+    return _convert(name, _read(file), lambda path: f"{file}: {'.'.join(path[2:]) or 'top'}")
+
+
+def own(line: str) -> Preset:
+    """Return the preset of a person's own command line, split as a shell splits words. Raises UsageError."""
+    import shlex  # noqa: PLC0415 (only for own command lines)
+
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"program '{line}': {str(error).lower()}") from None
+    if not words:
+        raise UsageError("the program's command line is empty")
+    for word in words:
+        for field in template.names(word):
+            if field not in template.FIELDS and (near := nearest(field, template.FIELDS)):
+                raise UsageError(f"program '{line}': there is no field {{{field}}}", f"did you mean {{{near}}}?")
+    if shell := _shell_with_task(words):
+        # The task's quotes, dollars and newlines would become the shell's.
+        raise UsageError(
+            f"program '{line}': {{task}} inside a shell's command line is not safe",
+            f"hand it over as an argument: {shell} -c 'PROG \"$1\"' {shell} {{task}}",
+        )
+    return _convert("command", {**_read(os.path.join(_HERE, "command.yaml")), "command": words}, lambda path: line)
+
+
+def _shell_with_task(words: Sequence[str]) -> str | None:
+    """Return the shell whose ``-c`` string has the task's text in the middle, or None."""
+    shell = None
+    for before, word in zip(("", *words), words, strict=False):
+        if shell and re.fullmatch("-[a-z]*c", before) and word != "{task}" and template.uses([word], "task"):
+            return shell
+        shell = word if os.path.basename(word) in ("sh", "bash", "dash", "zsh", "ksh", "fish") else shell
+    return None
+
+
+def nearest(word: str, known: Sequence[str] | Mapping[str, object] | frozenset[str]) -> str | None:
+    """Return the known word that ``word`` is most likely meant to be."""
+    from difflib import get_close_matches  # noqa: PLC0415 (only on the way to an error)
+
+    return next(iter(get_close_matches(word, list(known), n=1, cutoff=0.6)), None)
+
+
+def _built_in() -> list[str]:
+    return [entry[: -len(".yaml")] for entry in os.listdir(_HERE) if entry.endswith(".yaml")]
+
+
+def _read(file: str) -> dict[str, Any]:
+    """Read a preset file of ours. JSON is YAML: one written so is read without loading the YAML library (10 ms)."""
+    with open(file, "rb") as stream:
+        data = stream.read()
+    if data.startswith(b"{"):
+        decoded: dict[str, Any] = msgspec.json.decode(data)
+        return decoded
+    import yaml  # noqa: PLC0415 (10 ms)
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loaded: dict[str, Any] = yaml.load(data, Loader=loader)  # noqa: S506 (a safe loader, both of them)
+    return loaded
+
+
+def _configured(name: str, extra: Mapping[str, object], where: Locate) -> Preset:
+    if not isinstance(name, str) or not _NAME.match(name):
+        raise UsageError(
+            f"{where(('agents', str(name)))}: '{name}' is not a name for a program",
+            "use letters, digits, '-', '_', '.'",
+        )
+    return _convert(name, _merged(name, extra, where, ()), where)
+
+
+def _merged(name: str, extra: Mapping[str, object], where: Locate, below: tuple[str, ...]) -> dict[str, Any]:
+    """Return an entry's data on top of what it extends."""
+    if name not in extra or name in below:
+        if name not in _built_in():
+            raise _no_such_preset(name, extra, where(("agents", below[-1], "extends")) if below else "")
+        return _read(os.path.join(_HERE, f"{name}.yaml"))
+    entry = extra[name]
+    if not isinstance(entry, Mapping):
+        raise UsageError(f"{where(('agents', name))}: expected a map, got {_kind(entry)}")
+    data = dict(entry)
+    base = data.pop("extends", name if name in _built_in() else None)
+    if base is None:
+        return data
+    if not isinstance(base, str):
+        raise UsageError(f"{where(('agents', name, 'extends'))}: expected the name of a program, got {_kind(base)}")
+    if base in (*below, name) and base not in _built_in():
+        raise UsageError(f"{where(('agents', name, 'extends'))}: '{base}' extends itself")
+    merged = _merged(base, extra, where, (*below, name))
+    for key, value in data.items():
+        if key in _BY_KEY and isinstance(value, Mapping):
+            both = {**merged.get(key, {}), **value}
+            merged[key] = {inner: kept for inner, kept in both.items() if kept is not None or key == "env"}
+        else:
+            merged[key] = value
+    return merged
+
+
+# Maps that an entry adds to, where null takes a key away again. `prompt` is an order and so is replaced.
+_BY_KEY = ("options", "env", "root_env", "exits")
+
+
+def _convert(name: str, data: Mapping[str, Any], where: Locate) -> Preset:
+    top: Path = ("agents", name)
+    if "name" in data:
+        raise UsageError(f"{where((*top, 'name'))}: unknown key 'name'", "a program's name is the key it stands under")
+    try:
+        # JSON and YAML differ in what a number may be a key of; both spell exit codes as they like.
+        exits = data.get("exits")
+        if isinstance(exits, Mapping):
+            data = {**data, "exits": {_whole(code): meaning for code, meaning in exits.items()}}
+        preset = msgspec.convert({**data, "name": name}, Preset)
+    except msgspec.ValidationError as error:
+        raise _explain(error, top, where) from None
+    _check(preset, top, where)
+    return preset
+
+
+def _check(preset: Preset, top: Path, where: Locate) -> None:
+    """Raise UsageError for what the shapes alone do not forbid."""
+    if not preset.command:
+        if preset.name == "command":
+            raise UsageError("'command' needs a command line", "give it as the program: --program 'PROG {task}'")
+        raise UsageError(f"{where((*top, 'command'))}: the program's command line is empty")
+    if template.names(preset.command[0]):
+        raise UsageError(f"{where((*top, 'command'))}: the program's name cannot be {preset.command[0]}")
+    if preset.output not in READERS:
+        raise UsageError(f"{where((*top, 'output'))}: no reader '{preset.output}'", *_hint(preset.output, READERS))
+    places: list[tuple[Path, tuple[str, ...]]] = [
+        (("command",), preset.command),
+        *((("options", key), value) for key, value in preset.options.items()),
+        *((("prompt", key), value) for key, value in preset.prompt.items()),
+        *((("env", key), (value,)) for key, value in {**preset.env, **preset.root_env}.items() if value is not None),
+    ]
+    strict = preset.name != "command"  # a person's own command line may hold braces of its own
+    for path, values in places:
+        for field in (field for value in values for field in template.names(value)):
+            if strict and field not in template.FIELDS:
+                raise UsageError(
+                    f"{where((*top, *path))}: there is no field {{{field}}}", *_hint(field, template.FIELDS)
+                )
+    for channel, field in (("argv", "task"), ("file", "task_file")):
+        if channel in preset.prompt and not template.uses(preset.prompt[channel], field):
+            raise UsageError(f"{where((*top, 'prompt', channel))}: {{{field}}} is not in it")
+    if preset.prompt and (template.uses(preset.command, "task") or template.uses(preset.command, "task_file")):
+        raise UsageError(f"{where((*top, 'prompt'))}: 'command' says already where the task goes")
+
+
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`\Z", re.DOTALL)
+_BAD_KEY = re.compile(r"Invalid enum value '?(.*?)'?\Z", re.DOTALL)
+_WORDS: dict[str, tuple[str, ...]] = {
+    "options": get_args(Option),
+    "prompt": get_args(Channel),
+    "stderr": ("merge", "separate"),
+    "money": ("reported", "tokens", "none"),
+    "cumulative": ("cost", "tokens"),
+    "stop": ("INT", "TERM", "HUP", "QUIT"),
+    "exits": ("done", "failed", "partial", "unknown", "stop_run"),
+}
+_KEYS: dict[str, tuple[str, ...]] = {
+    "": (*(field for field in Preset.__struct_fields__ if field != "name"), "extends"),
+    "version": Version.__struct_fields__,
+    "exits": Exit.__struct_fields__,
+}
+
+
+_PLAIN_WORDS = {
+    "array": "a list",
+    "object": "a map",
+    "str": "a text",
+    "int": "a number",
+    "bool": "true or false",
+    "null": "nothing",
+}
+
+
+def _explain(error: msgspec.ValidationError, top: Path, where: Locate) -> UsageError:
+    """Turn msgspec's complaint into ours: the key's place, what is wrong, the nearest valid word."""
+    reason, _, place = str(error).partition(" - at ")
+    path = tuple(part for part in re.split(r"[.\[\]`$ ]+", place) if part not in ("", "in", "key", "..."))
+    section = path[0] if path else ""
+    if match := _UNKNOWN_FIELD.match(reason):
+        word = match[1]
+        return UsageError(f"{where((*top, *path, word))}: unknown key '{word}'", *_hint(word, _KEYS.get(section, ())))
+    if match := _BAD_KEY.match(reason):
+        words = _WORDS.get(section, ())
+        hints = _hint(match[1], words) or ((f"it can be {', '.join(words)}",) if words else ())
+        return UsageError(f"{where((*top, *path))}: '{match[1]}' is not valid here", *hints)
+    if match := re.fullmatch("Object missing required field `(.*)`", reason):
+        return UsageError(f"{where((*top, *path))}: '{match[1]}' is missing")
+    for theirs, ours in _PLAIN_WORDS.items():
+        reason = re.sub(rf"`?\b{theirs}\b`?", ours, reason)
+    reason = reason.replace(" | ", " or ")
+    return UsageError(f"{where((*top, *path))}: {reason[:1].lower()}{reason[1:]}")
+
+
+def _no_such_preset(name: str, extra: Mapping[str, object], where: str = "") -> UsageError:
+    near = nearest(name, names(extra))
+    prefix = f"{where}: " if where else ""
+    if name in KNOWN_PROGRAMS:
+        return UsageError(
+            f"{prefix}there is no preset for '{name}' yet", f"give its command line: --program '{name} … {{task}}'"
+        )
+    return UsageError(
+        f"{prefix}unknown program '{name}'",
+        *((f"did you mean '{near}'?",) if near else (f"presets: {', '.join(names(extra))}",)),
+        f"for a program of your own give its command line: --program '{name} {{task}}'",
+    )
+
+
+def _hint(word: str, known: Sequence[str] | Mapping[str, object]) -> tuple[str, ...]:
+    near = nearest(word, known)
+    return (f"did you mean '{near}'?",) if near else ()
+
+
+def _whole(code: object) -> object:
+    return int(code) if isinstance(code, str) and code.isdecimal() else code
+
+
+def _kind(value: object) -> str:
+    return {dict: "a map", list: "a list", str: "a text", bool: "true or false", type(None): "nothing"}.get(
+        type(value), "a number"
+    )
