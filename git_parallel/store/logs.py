@@ -1,4 +1,4 @@
-"""Keeps the ends of agents' output in git: ``refs/architect/logs/<id>``, a ref of its own since logs may hold secrets."""
+"""The ends of agents' output: ``refs/architect/logs/<id>``, a ref of its own because logs may hold secrets."""
 
 from __future__ import annotations
 
@@ -14,17 +14,25 @@ from git_parallel.store.refs import Update
 CAP = 1 << 18  # bytes of head and of tail
 
 
-def write_logs(repo: Repository, run: str, logs: Mapping[int, str], cap: int = CAP) -> None:
-    """Write head and tail of each worker's output (``<n>/output.log``) as a commit on the run's log ref."""
-    with Objects(repo) as objects:
+def write_logs(repo: Repository, run: str, logs: Mapping[int, str], cap: int = CAP) -> str:
+    """Keep head and tail (``cap`` bytes each) of each worker's output as ``<n>/output.log``; return the commit.
+
+    ``logs`` goes from worker to path; a file that does not exist is left out, and workers that were written
+    before and are not in ``logs`` stay. Raises RaceError when another process moved the ref meanwhile.
+    """
+    with refs.locked(repo), Objects(repo) as objects:
+        ref = logs_ref(run)
+        before = refs.read(repo, ref).get(ref)
         entries = {}
         for worker, path in logs.items():
             data = _ends(path, cap)
             if data is not None:
                 entries[f"{worker}/output.log"] = (FILE, objects.blob(data))
-        commit = objects.commit(objects.tree(entries), [], f"output of run {run}\n\nArchitect-Run: {run}\n")
-        with refs.locked(repo):
-            refs.transaction(repo, [Update(logs_ref(run), commit, None)])
+        tree = objects.edit(objects.read_commit(before)[0] if before else None, entries)
+        message = f"output of run {run}\n\nArchitect-Run: {run}\n"
+        commit = objects.commit(tree, [before] if before else [], message)
+        refs.transaction(repo, [Update(ref, commit, before or repo.zero)])
+        return commit
 
 
 def _ends(path: str, cap: int) -> bytes | None:
@@ -33,9 +41,9 @@ def _ends(path: str, cap: int) -> bytes | None:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size <= 2 * cap:
-                return file.read()
+                return file.read(2 * cap)
             head = file.read(cap)
             file.seek(size - cap)
-            return head + b"\n[... %d bytes left out ...]\n" % (size - 2 * cap) + file.read()
+            return head + b"\n[... %d bytes left out ...]\n" % (size - 2 * cap) + file.read(cap)
     except FileNotFoundError:
         return None
