@@ -1,0 +1,37 @@
+"""The worktrees of workers: names, registration, filling, and removal without loss (DESIGN sections 4, 7 and 12).
+
+A worktree's life: :func:`allocate` finds a free number, branch name and path; the caller creates the
+ref; :func:`register` makes git's entry; :func:`populate` fills the directory; :func:`retire` moves it
+to the trash; :func:`purge` deletes what has been there long enough. The first two and ``retire`` are
+called under ``store.refs.locked``: git's own ``worktree add`` and ``remove`` fail when run side by side.
+"""
+
+from git_parallel.worktrees.names import FIELDS, Place, Template, branch_fault, slug
+from git_parallel.worktrees.placing import allocate, exclude
+from git_parallel.worktrees.populate import Features, Submodule, features, populate
+from git_parallel.worktrees.registry import Entry, entries, opened, paired, register
+from git_parallel.worktrees.trash import Purged, Trashed, purge, retire, trashed
+
+__all__ = [
+    "FIELDS",
+    "Entry",
+    "Features",
+    "Place",
+    "Purged",
+    "Submodule",
+    "Template",
+    "Trashed",
+    "allocate",
+    "branch_fault",
+    "entries",
+    "exclude",
+    "features",
+    "opened",
+    "paired",
+    "populate",
+    "purge",
+    "register",
+    "retire",
+    "slug",
+    "trashed",
+]
