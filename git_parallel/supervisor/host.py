@@ -1,0 +1,338 @@
+"""The supervisor's side of the guards: starts them, hears how their agents ended, and orders an end.
+
+One zygote (``zygote.py``) a supervisor forks one guard (``guard.py``) an agent. The supervisor's end of a
+guard's socket is the guard's lifeline: never let a forked child that lives on inherit it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+from git_parallel.errors import ParallelError
+from git_parallel.supervisor import files
+from git_parallel.supervisor.processes import LINUX, MARKER, kill_all, marked
+
+EndedBy = Literal["exit", "timeout", "stop", "kill", "lifeline", "guard-died"]
+
+_ZYGOTE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "zygote.py")
+_START_LIMIT = 30.0  # seconds until a guard that does not answer is an error
+_ORPHAN_LIMIT = 2.0  # seconds of SIGKILL for what nobody guards any more
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class GuardSpec:
+    """What to run and within which limits.
+
+    ``stdin`` is a file to read (None: nothing); ``stdout`` and ``stderr`` are files to append to, made with
+    mode 0600 (``stderr`` None: the same as ``stdout``). ``timeout`` and ``grace`` are seconds; the timeout
+    (None: no limit) counts from the agent's start, the grace from SIGTERM to SIGKILL. ``ending`` is where the
+    guard writes ``exit.json``; a file of an earlier attempt there is removed. ``env`` is the whole environment.
+    """
+
+    argv: Sequence[str]
+    cwd: str
+    env: Mapping[str, str]
+    stdout: str
+    ending: str
+    stdin: str | None = None
+    stderr: str | None = None
+    timeout: float | None = None
+    grace: float = 10.0
+    psutil_path: str | None = None  # where psutil is, for systems without /proc; found when not given
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an agent ended; None is "unknown".
+
+    ``ended_by`` is the first cause: the agent itself (``exit``), the time limit, an order (``stop``, ``kill``),
+    the supervisor's death (``lifeline``) or the guard's (``guard-died``). ``duration`` is the agent's own, in
+    seconds. ``killed`` counts the other processes that had to be told to end, ``survivors`` are the ids of
+    those that could not be killed. ``peak_rss`` is the largest single process, in bytes, and never less than
+    the guard's own 10 MB. With a ``spawn_error`` (one line) there was no agent at all.
+    """
+
+    exit_code: int | None
+    signal: int | None
+    ended_by: EndedBy
+    reason: str | None
+    duration: float
+    killed: int = 0
+    survivors: tuple[int, ...] = ()
+    peak_rss: int | None = None
+    spawn_error: str | None = None
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Ending:
+        """Take the fields of ``exit.json``, ignoring those of a later version."""
+        known = {field.name for field in fields(cls)}
+        chosen = {name: value for name, value in values.items() if name in known}
+        return cls(**{**chosen, "survivors": tuple(chosen.get("survivors", ()))})
+
+
+def read_ending(path: str) -> Ending | None:
+    """Read an ``exit.json``; None when the guard has not come to write it."""
+    text = files.read(path)
+    return Ending.parse(json.loads(text)) if text else None
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A process: its id, and when it started (``processes.start_time``), which tells it from a later one."""
+
+    pid: int
+    start: int
+
+
+class Guard:
+    """One agent under its guard. One thread waits; any may stop or kill."""
+
+    def __init__(self, line: socket.socket, env: Mapping[str, str]) -> None:
+        self._line = line
+        self._marker = {name: env[name] for name in MARKER if name in env}
+        self._received = b""
+        self._sending = threading.Lock()
+        self._begun = time.monotonic()
+        self._pid: int | None = None
+        self._agent: Started | None = None
+        self._ending: Ending | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The guard's process id: the root of everything that the agent starts. None when there was no guard."""
+        return self._pid
+
+    def started(self) -> Started | None:
+        """The agent, or None when it could not be started."""
+        return self._agent
+
+    def fileno(self) -> int:
+        """A descriptor to poll for reading: then :meth:`wait` with 0 may have news. -1 after the end."""
+        return self._line.fileno()
+
+    def wait(self, timeout: float | None = None) -> Ending | None:
+        """Wait until the agent and all that it started is gone; None when ``timeout`` seconds did not suffice."""
+        limit = None if timeout is None else time.monotonic() + timeout
+        while self._ending is None:
+            if self._hear(limit) is None:
+                return None
+        return self._ending
+
+    def stop(self, reason: str, grace: float | None = None) -> None:
+        """Ask the agent to end: SIGTERM to all its processes, SIGKILL after the grace (default: the spec's)."""
+        self._order({"do": "stop", "reason": reason, "grace": grace})
+
+    def kill(self, reason: str) -> None:
+        """Kill all its processes now."""
+        self._order({"do": "kill", "reason": reason})
+
+    def pause(self) -> None:
+        """Stop (SIGSTOP) all its processes; its time limit does not count until :meth:`unpause`."""
+        self._order({"do": "pause"})
+
+    def unpause(self) -> None:
+        """Let paused processes go on."""
+        self._order({"do": "continue"})
+
+    def _order(self, order: dict[str, Any]) -> None:
+        self._send(json.dumps(order).encode() + b"\n")
+
+    def _send(self, data: bytes) -> None:
+        with self._sending, contextlib.suppress(OSError):  # ended: there is nothing left to order
+            self._line.sendall(data)
+
+    def _hear(self, limit: float | None) -> str | None:
+        """Take in one message and return its event; None when there is none by ``limit``."""
+        while b"\n" not in self._received:
+            if limit is not None and not _readable(self._line, limit - time.monotonic()):
+                return None
+            try:
+                data = self._line.recv(1 << 16)
+            except ConnectionError:
+                data = b""
+            if not data:
+                return self._lost()
+            self._received += data
+        text, self._received = self._received.split(b"\n", 1)
+        try:
+            message = json.loads(text)
+        except ValueError:  # what a guard was saying when it was killed; or the empty line after that
+            return ""
+        match message["event"]:
+            case "ready":
+                self._pid = message["pid"]
+            case "started":
+                self._agent = Started(message["pid"], message["start"])
+            case "ended":
+                ending = Ending.parse(message)
+                if ending.ended_by == "guard-died" and not LINUX:  # no zygote got its orphans
+                    killed, left = self._sweep()
+                    ending = replace(ending, killed=killed, survivors=left)
+                self._end(ending)
+        return str(message["event"])
+
+    def _lost(self) -> str:
+        """The socket ended without a last word: the guard is dead, and the zygote, which should have told, too.
+
+        The agent died with its guard. What it had started is nobody's now, and known by its marker only.
+        """
+        killed, left = self._sweep() if self._pid is not None else (0, ())
+        duration = round(time.monotonic() - self._begun, 3)
+        self._end(Ending(None, None, "guard-died", "guard and zygote died", duration, killed, left))
+        return "lost"
+
+    def _sweep(self) -> tuple[int, tuple[int, ...]]:
+        """Kill what carries the worker's marker; return how many that were and the ids of survivors."""
+        if len(self._marker) != len(MARKER):  # a part of it is carried by other workers too
+            return 0, ()
+        killed, left = kill_all(lambda: marked(self._marker), _ORPHAN_LIMIT)
+        return len(killed), tuple(left)
+
+    def _end(self, ending: Ending) -> None:
+        self._ending = ending
+        with self._sending:
+            self._line.close()
+
+
+class GuardHost:
+    """Starts guards, from any thread. ``log`` is where zygote and guards write what should never happen.
+
+    Make it before starting many threads and after any fork that lives on; :meth:`close` it when all agents
+    have ended.
+    """
+
+    def __init__(self, log: str = os.devnull) -> None:
+        self._log = log
+        self._lock = threading.Lock()
+        self._zygote: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._retired: list[subprocess.Popen[bytes]] = []
+        with self._lock:
+            self._start_zygote()  # it gets ready while the supervisor does other things
+
+    @property
+    def pid(self) -> int:
+        """The zygote's process id."""
+        assert self._zygote is not None
+        return self._zygote.pid
+
+    def start(self, spec: GuardSpec) -> Guard:
+        """Start an agent; returns once it runs or has failed to (then its :class:`Ending` tells why).
+
+        ParallelError when no guard can be had at all.
+        """
+        for _ in range(_TRIES):
+            guard = self._request(spec)
+            limit = time.monotonic() + _START_LIMIT
+            event = guard._hear(limit)
+            if event == "ready":
+                guard._send(_encode(spec))
+                event = guard._hear(limit)
+            if event == "lost" and guard.pid is None:
+                continue  # the zygote died before it forked: nothing was started, so try another one
+            if event is None:
+                guard.kill("no answer")
+                raise ParallelError("the guard process does not answer", *self._hints())
+            return guard
+        raise ParallelError("cannot start a guard process", *self._hints())
+
+    def close(self) -> None:
+        """Let the zygote go; it stays until its last guard has ended."""
+        with self._lock:
+            self._drop_zygote()
+            for zygote in self._retired:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    zygote.wait(timeout=5)
+
+    def _hints(self) -> tuple[str, ...]:
+        return () if self._log == os.devnull else (f"see {self._log}",)
+
+    def _request(self, spec: GuardSpec) -> Guard:
+        """Hand one end of a new socket pair to the zygote, a new one if need be."""
+        ours, theirs = socket.socketpair()
+        with theirs, self._lock:
+            path = os.fsencode(os.path.abspath(spec.ending))
+            for _ in range(_TRIES):
+                if self._control is None:
+                    self._start_zygote()
+                assert self._control is not None
+                try:
+                    request = len(path).to_bytes(4, "big") + path
+                    sent = socket.send_fds(self._control, [request], [theirs.fileno()])
+                    self._control.sendall(request[sent:])
+                    return Guard(ours, spec.env)
+                except (BrokenPipeError, ConnectionResetError):
+                    self._drop_zygote()
+        ours.close()
+        raise ParallelError("cannot start a guard process", *self._hints())
+
+    def _start_zygote(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                with open(self._log, "ab") as log:
+                    self._zygote = subprocess.Popen(
+                        [sys.executable, "-I", "-S", _ZYGOTE, str(theirs.fileno())],
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        stderr=log,
+                        pass_fds=(theirs.fileno(),),
+                        start_new_session=True,  # the terminal's Ctrl-C is for the supervisor
+                    )
+            except OSError as error:
+                ours.close()
+                raise ParallelError(f"cannot start the guard process: {error.strerror}") from error
+        self._control = ours
+
+    def _drop_zygote(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._zygote is not None:
+            self._retired.append(self._zygote)
+            self._zygote = None
+
+
+def _readable(line: socket.socket, seconds: float) -> bool:
+    poll = select.poll()
+    poll.register(line, select.POLLIN)
+    return bool(poll.poll(max(0.0, min(seconds, 3600.0)) * 1000))
+
+
+def _encode(spec: GuardSpec) -> bytes:
+    """Return the line that a guard reads, its strings decoded as UTF-8 whatever the locale is."""
+
+    def portable(text: str) -> str:
+        return os.fsencode(text).decode("utf-8", "surrogateescape")
+
+    def absolute(path: str | None) -> str | None:
+        return None if path is None else portable(os.path.abspath(path))  # the guard lives in "/"
+
+    values = asdict(spec)
+    values["argv"] = [portable(word) for word in spec.argv]
+    values["env"] = {portable(name): portable(value) for name, value in spec.env.items()}
+    values.update({name: absolute(values[name]) for name in ("cwd", "stdin", "stdout", "stderr")})
+    values["psutil_path"] = spec.psutil_path or _psutil_path()
+    return json.dumps(values).encode() + b"\n"
+
+
+def _psutil_path() -> str | None:
+    """Where psutil is installed, on systems where the guard needs it."""
+    if sys.platform == "linux":
+        return None
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    found = find_spec("psutil")
+    return os.path.dirname(os.path.dirname(found.origin)) if found and found.origin else None
