@@ -24,7 +24,25 @@ def _setting(name: str, metavar: str, **extra: Any) -> Decorator:
     return click.option(setting.flag, name, metavar=metavar, help=shown, **extra)
 
 
-@click.command()
+class RunCommand(click.Command):
+    """Takes a word like ``"- fix the list"`` for what it is: a task, since no option has a blank in its name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options = [option for option in self.params if isinstance(option, click.Option) and not option.is_flag]
+        with_value = {name for option in options for name in option.opts}
+        words: list[str] = []
+        for position, word in enumerate(args):
+            if word == "--":
+                words += args[position:]
+                break
+            is_value = bool(words) and args[position - 1] in with_value
+            name = word.partition("=")[0]
+            a_task = word.startswith("-") and not is_value and any(character.isspace() for character in name)
+            words.append(f"--task={word}" if a_task else word)
+        return super().parse_args(ctx, words)
+
+
+@click.command(cls=RunCommand)
 @click.argument("words", nargs=-1, metavar="[TASK]")
 @click.option("--task", "tasks", multiple=True, metavar="TASK", help="A task (repeatable); '-' reads it from stdin.")
 @click.option(
