@@ -1,0 +1,124 @@
+# fish completion for git-parallel(1). Made by completions/generate.py from the commands; a test holds it to them.
+#
+# For `git parallel`, fish asks these for the same words after `git-parallel`, but commandline still says
+# what was really typed.
+
+# The words before the one at the cursor, from the subcommand on.
+function __git_parallel_typed
+    set -l words (commandline -opc)
+    if test "$words[1]" = git
+        set -l index (contains -i -- parallel $words); or return
+        set -e words[1..$index]
+    else
+        set -e words[1]
+    end
+    string join \n -- $words
+end
+
+function __git_parallel_using
+    set -l words (__git_parallel_typed)
+    set -l known run status watch list show log diff stop wait config init demo
+    contains -- "$words[1]" $known; or set words run
+    test $words[1] = $argv[1]
+end
+
+function __git_parallel_first
+    test (count (__git_parallel_typed)) -eq 0
+end
+
+# Words of one kind that the repository knows.
+function __git_parallel_words
+    git-parallel __complete $argv[1] 2>/dev/null
+end
+
+# The same where several may stand in one word, parted by commas.
+function __git_parallel_list
+    set -l before (string match -r '^(?:.*=)?(.*,)?' -- (commandline -ct))[2]
+    for word in (__git_parallel_words $argv[1])
+        echo "$before$word"
+    end
+end
+
+complete -c git-parallel -f
+complete -c git-parallel -s h -l help -d 'Show help and exit'
+complete -c git-parallel -n __git_parallel_first -l version -d 'Show the version'
+
+complete -c git-parallel -n __git_parallel_first -k -a run -d 'start a run (the default command)'
+complete -c git-parallel -n '__git_parallel_using run' -l task -x -d 'A task (repeatable); '\''-'\'' reads it from stdin'
+complete -c git-parallel -n '__git_parallel_using run' -l task-file -r -F -d 'A file that holds one task (repeatable)'
+complete -c git-parallel -n '__git_parallel_using run' -l workers -x -d 'How many workers run at once'
+complete -c git-parallel -n '__git_parallel_using run' -l models -x -k -a '(__git_parallel_list models)' -d 'Models to use; named twice, a model makes two attempts'
+complete -c git-parallel -n '__git_parallel_using run' -l agent -x -d 'The role, for programs that know roles'
+complete -c git-parallel -n '__git_parallel_using run' -l program -x -k -a '(__git_parallel_words programs)' -d 'The program that does the work'
+complete -c git-parallel -n '__git_parallel_using run' -l budget-per-worker -x -d 'US dollars that one worker may spend'
+complete -c git-parallel -n '__git_parallel_using run' -l timeout-per-worker -x -d 'Time for one worker'
+complete -c git-parallel -n '__git_parallel_using run' -l max-steps -x -d 'Steps of one worker'
+complete -c git-parallel -n '__git_parallel_using run' -l budget -x -d 'US dollars that the whole run may spend'
+complete -c git-parallel -n '__git_parallel_using run' -l timeout -x -d 'Time for the whole run'
+complete -c git-parallel -n '__git_parallel_using run' -l check -x -d 'Command that says whether a worker'\''s tree is good'
+complete -c git-parallel -n '__git_parallel_using run' -l base -x -k -a '(__git_parallel_words commits)' -d 'Commit the workers start from (default: HEAD)'
+complete -c git-parallel -n '__git_parallel_using run' -l target -x -k -a '(__git_parallel_words branches)' -d 'Branch that approved work lands on (default: the current one)'
+complete -c git-parallel -n '__git_parallel_using run' -l with-changes -d 'Take uncommitted changes into the base'
+complete -c git-parallel -n '__git_parallel_using run' -l halt -x -d 'When the run ends before all have ended'
+complete -c git-parallel -n '__git_parallel_using run' -l retries -x -d 'How often a worker is tried again'
+complete -c git-parallel -n '__git_parallel_using run' -l matrix -d 'Run every task with every model'
+complete -c git-parallel -n '__git_parallel_using run' -l allow-empty -d 'A worker that changes nothing may still succeed'
+complete -c git-parallel -n '__git_parallel_using run' -s c -l config -r -F -d 'Read FILE in place of .git-parallel.yaml'
+complete -c git-parallel -n '__git_parallel_using run' -s n -l dry-run -d 'Show who would do what, where, from which commit; start nothing'
+complete -c git-parallel -n '__git_parallel_using run' -l detach -d 'Return once the run is up, and print its id'
+complete -c git-parallel -n '__git_parallel_using run' -l trust -d 'Approve the commands that .git-parallel.yaml brings'
+complete -c git-parallel -n '__git_parallel_using run' -l json -d 'One JSON document on standard output at the end'
+complete -c git-parallel -n '__git_parallel_using run' -s q -l quiet -d 'Show only the final result'
+
+complete -c git-parallel -n __git_parallel_first -k -a status -d 'where every worker is now'
+complete -c git-parallel -n '__git_parallel_using status' -l all -d 'Every run that has files here, not only those that go on'
+complete -c git-parallel -n '__git_parallel_using status' -l json -d 'Print one JSON document'
+complete -c git-parallel -n '__git_parallel_using status' -l porcelain -d 'Print stable lines for scripts'
+complete -c git-parallel -n '__git_parallel_using status' -s z -d 'End lines with NUL, quote nothing; implies --porcelain'
+complete -c git-parallel -n '__git_parallel_using status' -k -a '(__git_parallel_words handles)'
+
+complete -c git-parallel -n __git_parallel_first -k -a watch -d 'the same, live'
+complete -c git-parallel -n '__git_parallel_using watch' -k -a '(__git_parallel_words handles)'
+
+complete -c git-parallel -n __git_parallel_first -k -a list -d 'the runs of this repository'
+complete -c git-parallel -n '__git_parallel_using list' -s n -l max-count -x -d 'At most N runs'
+complete -c git-parallel -n '__git_parallel_using list' -l json -d 'Print one JSON document'
+complete -c git-parallel -n '__git_parallel_using list' -l porcelain -d 'Print stable lines for scripts'
+complete -c git-parallel -n '__git_parallel_using list' -s z -d 'End lines with NUL, quote nothing; implies --porcelain'
+
+complete -c git-parallel -n __git_parallel_first -k -a show -d 'one run or worker as it was recorded'
+complete -c git-parallel -n '__git_parallel_using show' -l events -d 'Every event of the run, too'
+complete -c git-parallel -n '__git_parallel_using show' -l trace -d 'The commits of the run'\''s record, as git log shows them'
+complete -c git-parallel -n '__git_parallel_using show' -l json -d 'Print one JSON document'
+complete -c git-parallel -n '__git_parallel_using show' -k -a '(__git_parallel_words handles)'
+
+complete -c git-parallel -n __git_parallel_first -k -a log -d 'an agent'\''s output (-f follows it)'
+complete -c git-parallel -n '__git_parallel_using log' -s f -l follow -d 'Go on as the output grows, until the worker has ended'
+complete -c git-parallel -n '__git_parallel_using log' -l errors -d 'Standard error, of agents whose standard output is data'
+complete -c git-parallel -n '__git_parallel_using log' -l check -x -d 'The output of check N'
+complete -c git-parallel -n '__git_parallel_using log' -k -a '(__git_parallel_words handles)'
+
+complete -c git-parallel -n __git_parallel_first -k -a diff -d 'what a worker changed'
+complete -c git-parallel -n '__git_parallel_using diff' -k -a '(__git_parallel_words handles)'
+
+complete -c git-parallel -n __git_parallel_first -k -a stop -d 'end a run or a worker gracefully'
+complete -c git-parallel -n '__git_parallel_using stop' -l now -d 'Kill at once. What is in the worktrees is captured all the same'
+complete -c git-parallel -n '__git_parallel_using stop' -k -a '(__git_parallel_words handles)'
+
+complete -c git-parallel -n __git_parallel_first -k -a wait -d 'wait for a run and exit as it does'
+complete -c git-parallel -n '__git_parallel_using wait' -l timeout -x -d 'Wait no longer; then exit with 124'
+complete -c git-parallel -n '__git_parallel_using wait' -l json -d 'Print one JSON document'
+complete -c git-parallel -n '__git_parallel_using wait' -k -a '(__git_parallel_words runs)'
+
+complete -c git-parallel -n __git_parallel_first -k -a config -d 'what is in force, and from where'
+complete -c git-parallel -n '__git_parallel_using config' -l show-origin -d 'Say where each value comes from, before it'
+complete -c git-parallel -n '__git_parallel_using config' -l json -d 'One JSON document; money in US dollars, times in seconds'
+complete -c git-parallel -n '__git_parallel_using config' -s z -d 'End values with NUL, as git config -z does'
+complete -c git-parallel -n '__git_parallel_using config' -s c -l config -r -F -d 'Read FILE in place of the project file'\''s settings'
+complete -c git-parallel -n '__git_parallel_using config' -k -a '(__git_parallel_words settings)'
+
+complete -c git-parallel -n __git_parallel_first -k -a init -d 'show notes in git log and fetch them (opt-in)'
+complete -c git-parallel -n '__git_parallel_using init' -l undo -d 'Take back what init has set, and nothing else'
+
+complete -c git-parallel -n __git_parallel_first -k -a demo -d 'a two-minute tour with no model'
+complete -c git-parallel -n '__git_parallel_using demo' -a '(__fish_complete_directories)'
