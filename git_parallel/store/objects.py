@@ -155,8 +155,6 @@ class Objects:
         Only the directories that change are read and written. Removing what is not there is no error.
         """
         split = [(_split(path), entry) for path, entry in changes.items()]
-        # A removal comes first, so that {"a": None, "a/b": …} turns a file into a directory.
-        split.sort(key=lambda change: (change[1] is not None, change[0]))
         return self._edit(base, split) or self._write(self._tree(None))
 
     def commit(
@@ -224,6 +222,7 @@ class Objects:
         tree = self._tree(base)
         below: dict[str, list[tuple[tuple[str, ...], tuple[int, str] | None]]] = {}
         placed: set[str] = set()
+        # First what is in this very directory, so that {"a": None, "a/b": …} turns a file into a directory.
         for (name, *rest), entry in changes:
             if rest:
                 below.setdefault(name, []).append((tuple(rest), entry))

@@ -222,8 +222,7 @@ def transaction(repo: Repository, updates: Sequence[Update], *, message: str = "
     stdin = os.fsencode("".join(f"{command}\0" for command in commands))
     said = ("-m", message) if message else ()
     try:
-        # LC_ALL: the answers below are recognised by their text.
-        git.run(*_PATIENCE, "update-ref", *said, "--stdin", "-z", stdin=stdin, env={"LC_ALL": "C"})
+        git.run(*_PATIENCE, "update-ref", *said, "--stdin", "-z", stdin=stdin)
     except GitError as error:
         raise _explain(error) from error
 

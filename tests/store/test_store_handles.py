@@ -184,6 +184,10 @@ def test_old_records_are_still_found_by_name(where, ran, monkeypatch):
     monkeypatch.setattr(handles, "_RECORDS_READ", 1)
     ran(OLD, [1], live=False)
     ran(NEW, [2], live=False)
+    real = handles.batch
+    asked = []
+    monkeypatch.setattr(handles, "batch", lambda repo, names: asked.append(len(names)) or real(repo, names))
     assert resolve(where, ["2", "2025/1"]) == [Handle(NEW, 2), Handle(OLD, 1)]
+    assert asked == [1, 1]
     with pytest.raises(UsageError, match=f"run {OLD} has no worker 2"):
         resolve(where, ["2025/2"])

@@ -118,7 +118,8 @@ def test_an_edit_equals_the_tree_written_whole(repo, opened, before, after, remo
     with Objects(opened(repo.path)) as odb:
         old, new = (FILE, odb.blob(b"old")), (FILE, odb.blob(b"new"))
         first = dict.fromkeys(_clean(before), old)
-        changes = dict.fromkeys(removed, None) | dict.fromkeys(_clean(after), new)
+        placements = dict.fromkeys(_clean(after), new)
+        changes = placements | {path: None for path in removed if path not in placements}
         gone = {path for path, entry in changes.items() if entry is None}
         placed = {path for path, entry in changes.items() if entry}
 

@@ -258,14 +258,21 @@ def before_transaction(monkeypatch):
     """Return a function that has another writer come first, in the next transactions."""
     real = refs.transaction
     waiting: list = []
+    tries = []
 
     def transaction(*arguments, **options):
+        tries.append(arguments)
         if waiting:
             waiting.pop(0)()
         return real(*arguments, **options)
 
     monkeypatch.setattr(refs, "transaction", transaction)
-    return waiting.append
+
+    def add(action):
+        waiting.append(action)
+        return tries
+
+    return add
 
 
 def test_a_run_or_note_ref_moved_by_another_is_built_on(both, where, head, before_transaction):
@@ -300,9 +307,11 @@ def test_a_branch_that_moved_is_told_to_the_caller_and_nothing_is_written(both, 
     both.git("branch", "side", head)
     tip = write(where, RUN, {}, subject="start")
     move = Update("refs/heads/side", second, head)
-    before_transaction(lambda: both.git("update-ref", "refs/heads/side", both.commit("third")))
+    tries = before_transaction(lambda: both.git("update-ref", "refs/heads/side", both.commit("third")))
+    before = len(tries)
     with pytest.raises(RaceError, match="refs/heads/side"):
         write(where, RUN, {"a": b"a"}, subject="mine", updates=[move], notes={head: "mine\n"})
+    assert len(tries) == before + 1  # trying again would not help
     assert both.git("rev-parse", REF) == tip
     assert refs.read(where, "refs/notes/architect") == {}
 
