@@ -37,8 +37,17 @@ def one_format(as_json: bool, porcelain: bool, nul: bool) -> None:
 
 def write(output: str) -> None:
     """Write data to standard output: paths as the bytes they are, the rest in UTF-8, whatever the locale says."""
+    try:
+        data = output.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a lone surrogate that came in by JSON stands for no byte
+        data = output.encode("utf-8", "backslashreplace")
+    write_bytes(data)
+
+
+def write_bytes(data: bytes) -> None:
+    """Write data that is not ours to decode to standard output, behind what was printed before."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(output.encode("utf-8", "surrogateescape"))
+    sys.stdout.buffer.write(data)
 
 
 def write_lines(rows: Iterable[Sequence[object]], *, nul: bool) -> None:

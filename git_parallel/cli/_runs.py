@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from git_parallel.errors import ParallelError
+from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository
 from git_parallel.layout import State
 from git_parallel.supervisor import view
@@ -32,6 +32,14 @@ class Chosen:
         """The run as if it had only these workers."""
         return replace(self.run, workers=self.workers)
 
+    def of(self, run: RunView) -> Chosen:
+        """The same workers of another view of the run."""
+        return _part(run, None if self.whole else {one.worker for one in self.workers})
+
+    def again(self, repo: Repository) -> Chosen:
+        """The same workers as they are now."""
+        return self.of(load(repo, self.run.spec.run))
+
 
 def choose(repo: Repository, words: Sequence[str], default: Sequence[str]) -> list[Chosen]:
     """Return what ``words`` name, each run once, in the order named; without words the runs in ``default``."""
@@ -46,6 +54,31 @@ def choose(repo: Repository, words: Sequence[str], default: Sequence[str]) -> li
         elif (numbers := wanted.setdefault(handle.run, set())) is not None:
             numbers.add(handle.worker)
     return [_part(load(repo, run), numbers) for run, numbers in wanted.items()]
+
+
+def choose_worker(repo: Repository, words: Sequence[str]) -> tuple[RunView, WorkerView]:
+    """Return the one worker that ``words`` mean; a run of a single worker, and no word while such a one is current, do.
+
+    Raises UsageError when it could be several.
+    """
+    chosen = choose(repo, words, current(repo))
+    found = [(one.run, worker) for one in chosen for worker in one.workers]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError("there is no run yet", 'start one with: git parallel "what is to be done"')
+    names = ", ".join(_handles(chosen))
+    raise UsageError("which worker?" if not words else "one worker is meant here", f"one of: {names}")
+
+
+def _handles(chosen: Sequence[Chosen]) -> list[str]:
+    """What to type for each worker, as short as it is unambiguous."""
+    several = len(chosen) > 1
+    return [
+        f"{one.run.spec.run}/{worker.worker}" if several else str(worker.worker)
+        for one in chosen
+        for worker in one.workers
+    ]
 
 
 def _whole(run: RunView) -> Chosen:
@@ -91,6 +124,17 @@ def load(repo: Repository, run: str) -> RunView:
     if kept is None:
         raise ParallelError(f"run {run} is unknown here", "list the runs with: git parallel list")
     return recorded(kept)
+
+
+def load_recorded(repo: Repository, run: str) -> RunView:
+    """Return a run as its record has it once it has ended, and as its live files have it until then."""
+    from git_parallel.store import reading  # noqa: PLC0415 (imports more than status needs)
+
+    live = view.load(State(repo.common_dir).run(run))
+    if live is not None and live.state != "ended":
+        return settled(live)
+    kept = reading.read(repo, run)
+    return recorded(kept) if kept is not None else load(repo, run)
 
 
 def recorded(kept: Record) -> RunView:

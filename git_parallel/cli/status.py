@@ -11,7 +11,7 @@ import click
 from git_parallel.cli import _common, _runs
 from git_parallel.git import Repository
 from git_parallel.layout import State
-from git_parallel.render import table, terminal, text
+from git_parallel.render import table, terminal
 from git_parallel.supervisor import view
 from git_parallel.supervisor.view import RunView
 
@@ -92,22 +92,8 @@ def described(runs: Sequence[RunView], *, now: float, width: int, colour: bool) 
     parts = []
     for run in runs:
         workers = table.workers(run.workers, now=now, width=width, colour=colour)
-        parts.append(f"{heading(run, now, colour=colour)}\n{workers}")
+        parts.append(f"{table.heading(run, now, colour=colour)}\n{workers}")
     return "\n".join(parts)
-
-
-def heading(run: RunView, now: float, *, colour: bool = False) -> str:
-    """``run 20261129T165000Z-7f3a: running for 1m04s``."""
-    name = text.paint(f"run {text.printable(run.spec.run)}", "bold", colour)
-    start = text.moment(run.started)
-    if run.state == "running":
-        lasted = "" if start is None else f" for {text.duration(now - start)}"
-        return f"{name}: running{lasted}"
-    if run.state == "interrupted":
-        since = f", started {text.age(start, now)}" if start is not None else ""
-        return f"{name}: {text.paint('interrupted', 'red', colour)}{since}"
-    end = text.moment(run.ended)
-    return f"{name}: ended" + (f" {text.age(end, now)}" if end is not None else "")
 
 
 def hints(run: RunView) -> list[str]:

@@ -181,6 +181,20 @@ def workers(views: Sequence[WorkerView], *, now: float, width: int, colour: bool
     return "".join(f"{line}\n" for line in lay_out(columns, width=width, colour=colour))
 
 
+def heading(run: RunView, now: float, *, colour: bool = False) -> str:
+    """``run 20261129T165000Z-7f3a: running for 1m04s``."""
+    name = text.paint(f"run {text.printable(run.spec.run)}", "bold", colour)
+    start = text.moment(run.started)
+    if run.state == "running":
+        lasted = "" if start is None else f" for {text.duration(now - start)}"
+        return f"{name}: running{lasted}"
+    if run.state == "interrupted":
+        since = f", started {text.age(start, now)}" if start is not None else ""
+        return f"{name}: {text.paint('interrupted', 'red', colour)}{since}"
+    end = text.moment(run.ended)
+    return f"{name}: ended" + (f" {text.age(end, now)}" if end is not None else "")
+
+
 def results(run: RunView, *, width: int, colour: bool) -> str:
     """The final table of a run, with a line that sums it up."""
     views = run.workers

@@ -39,10 +39,11 @@ _RESET = "\x1b[m"
 
 
 def duration(seconds: float | None) -> str:
-    """``0.4s``, ``12s``, ``1m04s``, ``2h05m``, ``3d04h``; unknown is ``?``."""
+    """``<0.1s``, ``0.4s``, ``12s``, ``1m04s``, ``2h05m``, ``3d04h``; unknown is ``?``."""
     if seconds is None:
         return UNKNOWN
-    seconds = max(0.0, seconds)
+    if seconds < 0.05:
+        return "<0.1s"
     if seconds < 0.95:
         return f"{seconds:.1f}s"
     whole = round(seconds)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
+from git_parallel.git import Repository
 from git_parallel.layout import RunFiles, State
-from git_parallel.plan.model import Job, Limits, Result, RunSpec, Task, encode
+from git_parallel.plan.model import Job, Limits, Result, RunSpec, Task, decode_result, encode
+from git_parallel.store import record
 from git_parallel.supervisor import files, liveness
 from git_parallel.supervisor.journal import Journal, timestamp
 from git_parallel.supervisor.liveness import Claim
@@ -75,6 +79,7 @@ def make_result(spec: RunSpec, worker: int, status: str = "success", reason: str
 class LiveRun:
     """The live files of a run, as a supervisor writes them, one step at a time."""
 
+    repo: Path
     spec: RunSpec
     files: RunFiles
     journal: Journal
@@ -114,6 +119,36 @@ class LiveRun:
         self.claim = None
         return self
 
+    def record(self, *, ended: bool = True) -> LiveRun:
+        """Write the run's record as it stands, with the results of the workers that have ended."""
+        repository = Repository.discover(str(self.repo))
+        title = f"run {len(self.spec.jobs)} workers: {self.spec.tasks[0].title}"
+        first = {"run.json": encode(self.spec), "events.jsonl": files.read(self.files.journal) or b""}
+        record.write(repository, self.spec.run, first, subject=title, trailers=[("Architect-State", "running")])
+        for job in self.spec.jobs:
+            result = files.read(self.files.worker(job.worker).result)
+            if result is not None:
+                changes = {f"workers/{job.worker}/result.json": result}
+                status = {job.worker: decode_result(result).status}
+                record.write(repository, self.spec.run, changes, subject=f"worker {job.worker}", ended=status)
+        if ended:
+            events = {"events.jsonl": files.read(self.files.journal) or b""}
+            record.write(
+                repository, self.spec.run, events, subject="run ended", trailers=[("Architect-State", "ended")]
+            )
+        return self
+
+    def forget(self) -> LiveRun:
+        """The live files are gone, as after gc or in another clone."""
+        shutil.rmtree(self.files.top)
+        return self
+
+    def output(self, worker: int, data: bytes) -> LiveRun:
+        """The agent writes to its log."""
+        with open(self.files.worker(worker).log, "ab") as log:
+            log.write(data)
+        return self
+
     def _append(self, event: str, **facts: object) -> None:
         self.clock += 1
         self.journal.append(event, **facts)  # type: ignore[arg-type]
@@ -122,16 +157,20 @@ class LiveRun:
 def start_run(
     repo: Path, *tasks: str, run: str = RUN, first: int = 1, alive: bool = True, **changes: object
 ) -> LiveRun:
-    """Write the files of a run that has just begun. ``alive``: this process holds its supervisor's lock."""
-    from subprocess import run as spawn
-
-    head = spawn(["git", "rev-parse", "HEAD"], cwd=repo, capture_output=True, text=True, check=True).stdout.strip()
+    """Make the branches and files of a run that has just begun. ``alive``: this process holds its supervisor's lock."""
+    head = git(repo, "rev-parse", "HEAD")
     spec = make_spec(repo, head, tasks or ("first task",), run, first, **changes)
     live = State(str(repo / ".git")).run(run)
     for job in spec.jobs:
+        git(repo, "branch", "-f", job.branch, head)
         os.makedirs(live.worker(job.worker).top)
     claim = liveness.claim(live) if alive else None
     files.replace(live.spec, encode(spec))
     journal = Journal(live.journal)
     journal.append("run-started", source="person")
-    return LiveRun(spec, live, journal, claim)
+    return LiveRun(repo, spec, live, journal, claim)
+
+
+def git(repo: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=repo, capture_output=True, text=True, check=True)
+    return done.stdout.strip()

@@ -34,7 +34,7 @@ def result(**changes: object) -> Result:
     ("seconds", "said"),
     [
         (None, "?"),
-        (-3, "0.0s"),
+        (-3, "<0.1s"),
         (0.44, "0.4s"),
         (0.96, "1s"),
         (59.4, "59s"),
