@@ -135,47 +135,55 @@ def read(repo: Repository, run: str) -> Record | None:
 # --- listing ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Summary:
-    """What the newest commit of a record says of the run.
-
-    ``time`` is that commit's, in epoch seconds; ``title`` the subject of the first record; ``state`` is
-    ``running`` or ``ended``; ``counts`` has the number of ended workers by status.
-    """
+    """What the newest commit of a record says of the run. ``time`` is that commit's, in epoch seconds."""
 
     run: str
     tip: str
     time: int
     subject: str
-    title: str
-    state: str
-    counts: dict[str, int]
-    trailers: dict[str, str]
+    block: str
+
+    @cached_property
+    def trailers(self) -> dict[str, str]:
+        """The trailers of the commit; read only when asked for, since a list of 10,000 runs shows a page."""
+        return parse_trailers(self.block)
+
+    @property
+    def title(self) -> str:
+        """The subject of the run's first record."""
+        return self.trailers.get(TITLE, self.subject)
+
+    @property
+    def state(self) -> str:
+        """``running`` or ``ended``."""
+        return "running" if self.trailers.get(STATE) == "running" else "ended"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of ended workers by status."""
+        return parse_counts(self.trailers.get(COUNTS, ""))
 
 
 def list_runs(repo: Repository, limit: int | None = None) -> list[Summary]:
-    """Return the recorded runs, the newest first, at most ``limit``: one git call, and no JSON is read."""
-    if limit == 0:
+    """Return the recorded runs, the newest first, at most ``limit``: one git call or two, and no JSON is read."""
+    wanted = [RUNS]
+    if limit is not None:
+        # git reads the commits of all refs before it counts (2.39): 7 ms for names alone, of 10,000 runs.
+        newest = ("for-each-ref", "--sort=-refname", f"--count={limit}", "--format=%(refname)", RUNS)
+        wanted = repo.common.run(*newest).lines if limit > 0 else []
+    if not wanted:
         return []
     names = ("refname", "objectname", "committerdate:unix", "contents:subject", "contents:trailers:only,unfold")
     form = "--format=" + "".join(f"%({name})%00" for name in names)
-    count = () if limit is None else (f"--count={limit}",)
-    fields = repo.common.run("for-each-ref", "--sort=-refname", *count, form, RUNS).fields
+    fields = repo.common.run("for-each-ref", "--sort=-refname", form, *wanted).fields
     return [_summary(*fields[at : at + len(names)]) for at in range(0, len(fields), len(names))]
 
 
 def _summary(ref: str, tip: str, time: str, subject: str, block: str) -> Summary:
-    trailers = parse_trailers(block)
-    return Summary(
-        run=ref.lstrip("\n").removeprefix(RUNS),  # the newline ends the row before
-        tip=tip,
-        time=int(time or 0),
-        subject=subject,
-        title=trailers.get(TITLE, subject),
-        state="running" if trailers.get(STATE) == "running" else "ended",
-        counts=parse_counts(trailers.get(COUNTS, "")),
-        trailers=trailers,
-    )
+    # The newline ends the row before.
+    return Summary(ref.lstrip("\n").removeprefix(RUNS), tip, int(time or 0), subject, block)
 
 
 # --- what a commit says ----------------------------------------------------------------------------
