@@ -10,6 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -30,11 +31,11 @@ def eventually(condition: Callable[[], object], what: str) -> object:
 
 
 def alive(marker: str) -> list[psutil.Process]:
-    """Processes whose command line holds the marker."""
+    """Processes that carry the marker as their last argument."""
     found = []
     for process in psutil.process_iter():
         try:
-            if process.status() != psutil.STATUS_ZOMBIE and any(marker in word for word in process.cmdline()[1:]):
+            if process.status() != psutil.STATUS_ZOMBIE and process.cmdline()[-1:] == [marker]:
                 found.append(process)
         except psutil.Error:
             continue
@@ -91,7 +92,8 @@ def running(repo) -> Iterator[Callable[..., Running]]:
             run.process.kill()
         run.process.communicate()
         for process in alive(run.marker):
-            process.kill()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
 
 def work_is_there(repo, branch: str = "architect/parallel-1") -> bool:
@@ -221,7 +223,7 @@ def test_stop_ends_one_worker_and_leaves_the_others(repo, tmp_path):
     os.mkfifo(go)
     tasks = ["--task", f"read x < {go}; echo $x > x", "--task", "echo part > part; sleep 600"]
     run = repo.parallel("run", "--detach", "--program", "shell", *tasks).stdout.strip()
-    eventually(lambda: (repo.path / ".architect-parallel-2/part").exists(), "the second worker has written")
+    eventually((repo.path / ".architect-parallel-2/part").exists, "the second worker has written")
     stopped = repo.parallel("stop", "2")
     assert stopped.returncode == 0, stopped.stderr
     assert repo.git("show", "architect/parallel-2:part") == "part"
@@ -258,7 +260,8 @@ mount -t tmpfs -o size=6m none "$1"
 cd "$1"
 git init -q . && git commit -q --allow-empty -m first
 head -c 200000 /dev/urandom > "$2/payload"
-"$3" -m git_parallel run --json --program shell "cp $2/payload kept; dd if=/dev/urandom of=fill bs=64k 2>/dev/null; true" || echo "code $?"
+fill="dd if=/dev/urandom of=fill bs=64k 2>/dev/null; true"
+"$3" -m git_parallel run --json --program shell "cp $2/payload kept; $fill" || echo "code $?"
 cmp .architect-parallel-1/kept "$2/payload" && echo "work is there"
 git fsck --no-dangling
 """
