@@ -30,7 +30,7 @@ TRAILER = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9-]*):[ \t]*(?P<value>.*)")
 
 _RESULT = re.compile(r"workers/(?P<worker>[0-9]+)/result\.json")
 # Read together at the first question, because a command that asks for one mostly asks for all.
-_FACTS = re.compile(r"version|run\.json|events\.jsonl|workers/[0-9]+/result\.json")
+_FACTS = re.compile(r"version|run\.json|events\.jsonl|workers/[0-9]+/(result\.json|verdicts/[^/]+\.json)")
 
 
 class Step(NamedTuple):
@@ -102,6 +102,10 @@ class Record:
         oid = self._paths.get(path)
         found = batch(self.repo, [oid])[0] if oid else None
         return found.data if found else None
+
+    def paths(self) -> list[str]:
+        """Return the paths of all files of the record."""
+        return list(self._paths)
 
     def history(self) -> list[Step]:
         """Return the trace, the oldest step first."""
