@@ -1,0 +1,127 @@
+"""Workers whose branches can be reviewed, compared or landed: what the person named, as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from git_parallel.errors import ParallelError, UsageError
+from git_parallel.git import Repository
+from git_parallel.layout import HEADS, State
+from git_parallel.plan.model import Job, Result, RunSpec, Task
+from git_parallel.store import handles, reading, refs
+from git_parallel.supervisor import view
+
+# States in which an agent may be writing into the worktree.
+_AT_WORK = frozenset({"preparing", "running", "blocked", "finishing"})
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A worker and its branch. ``branch`` is a full ref name, ``tip`` its commit, or None when it is gone.
+
+    ``state`` is one of section 5's states, or ``interrupted`` when the supervisor died while it worked;
+    ``base`` the commit it started from.
+    """
+
+    run: str
+    worker: int
+    spec: RunSpec
+    result: Result | None
+    branch: str
+    tip: str | None
+    base: str
+    worktree: str
+    state: str
+
+    @property
+    def handle(self) -> str:
+        """``<run>/<n>``, which names it for good."""
+        return f"{self.run}/{self.worker}"
+
+    @property
+    def name(self) -> str:
+        """The branch as people call it."""
+        return self.branch.removeprefix(HEADS)
+
+    @property
+    def job(self) -> Job:
+        return self.spec.job(self.worker)
+
+    @property
+    def task(self) -> Task:
+        return self.spec.task(self.job.task)
+
+    @property
+    def ended(self) -> bool:
+        return self.state == "ended"
+
+
+def gather(
+    repo: Repository, words: Sequence[str], *, ended_only: bool = False, default: Sequence[str] = (handles.LAST,)
+) -> list[Candidate]:
+    """Return the workers that ``words`` name (without any: ``default``), each once, in the order named.
+
+    A run stands for its workers in order of their numbers. All tips are read with one git call.
+    ``ended_only`` leaves out those that have not ended. Raises UsageError for a word that names nothing.
+    """
+    if not words and not default:
+        return []
+    runs: dict[str, dict[int, Candidate]] = {}
+    chosen: dict[tuple[str, int], Candidate] = {}
+    for handle in handles.resolve(repo, words, default=default):
+        if handle.run not in runs:
+            runs[handle.run] = {one.worker: one for one in _of_run(repo, handle.run)}
+        workers = runs[handle.run]
+        if handle.worker is not None and handle.worker not in workers:
+            raise UsageError(
+                f"run {handle.run} has no worker {handle.worker}", f"it has {', '.join(map(str, sorted(workers)))}"
+            )
+        for one in workers.values() if handle.worker is None else (workers[handle.worker],):
+            chosen.setdefault((one.run, one.worker), one)
+    wanted = [one for one in chosen.values() if one.ended or not ended_only]
+    tips = refs.read(repo, *{one.branch for one in wanted})
+    return [replace(one, tip=tips.get(one.branch)) for one in wanted]
+
+
+def going_on(repo: Repository) -> list[str]:
+    """Words for ``default``: the runs that go on or were interrupted, else the newest one, if there is any."""
+    state = State(repo.common_dir)
+    if live := view.live_runs(state):
+        return live
+    if known := view.known_runs(state):
+        return known[-1:]
+    return [summary.run for summary in reading.list_runs(repo, limit=1)]
+
+
+def _of_run(repo: Repository, run: str) -> Iterator[Candidate]:
+    """Every worker of a run, without its tip: from the live files, and from the record where those are gone."""
+    live = view.load(State(repo.common_dir).run(run))
+    if live is not None:
+        for worker in live.workers:
+            stopped = live.state == "interrupted" and worker.state in _AT_WORK
+            yield _candidate(live.spec, worker.worker, worker.result, "interrupted" if stopped else worker.state)
+        return
+    kept = reading.read(repo, run)
+    if kept is None:
+        raise ParallelError(f"run {run} is unknown here", "list the runs with: git parallel list")
+    spec, results = kept.spec(), kept.results()
+    for number, seen in view.fold(spec, kept.events()).items():
+        result = results.get(number)
+        state = "interrupted" if seen.state in _AT_WORK else seen.state
+        yield _candidate(spec, number, result, "ended" if result is not None else state)
+
+
+def _candidate(spec: RunSpec, worker: int, result: Result | None, state: str) -> Candidate:
+    job = spec.job(worker)
+    return Candidate(
+        run=spec.run,
+        worker=worker,
+        spec=spec,
+        result=result,
+        branch=HEADS + job.branch,
+        tip=None,
+        base=result.base if result is not None else spec.base,
+        worktree=job.worktree,
+        state=state,
+    )
