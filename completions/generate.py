@@ -19,17 +19,19 @@ HERE = Path(__file__).parent
 TOP_OPTIONS = ("--version",)
 
 # What stands for a value in help: what completes it. "": nothing does; "file" and "directory" are the shell's
-# own; all others are kinds of `git parallel __complete`.
+# own; all others are kinds of `git parallel __complete`. One command may have a word mean something else.
 KINDS = {
     "BRANCH": "branches",
     "CMD": "",
     "COMMIT": "commits",
     "CSV": "models",
+    "DIR": "directory",
     "DIRECTORY": "directory",
     "FILE": "file",
     "N": "",
     "NAME": "settings",
     "NAME|COMMAND": "programs",
+    "PATH": "directory",
     "ROLE": "",
     "RUN": "runs",
     "RUN|WORKER": "handles",
@@ -38,6 +40,8 @@ KINDS = {
     "USD": "",
     "WHEN": "",
     "WORKER": "handles",
+    "restore NAME": "",
+    "restore RUN|WORKER": "removed",
 }
 LISTS = ("models",)
 """Kinds of which several may stand in one word, parted by commas."""
@@ -102,6 +106,8 @@ def _option(command: str, option: click.Option, context: click.Context) -> Optio
 
 def _kind(command: str, metavar: str) -> str:
     metavar = metavar.split(maxsplit=1)[0].rstrip(".").strip("[]")
+    if f"{command} {metavar}" in KINDS:
+        return KINDS[f"{command} {metavar}"]
     if metavar not in KINDS:
         sys.exit(f"{HERE / 'generate.py'}: say in KINDS what completes '{metavar}' of git parallel {command}")
     return KINDS[metavar]

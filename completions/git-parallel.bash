@@ -2,7 +2,7 @@
 #
 # git's own completion calls _git_parallel for `git parallel`; without it, `git-parallel` still completes.
 
-__git_parallel_commands="run status watch list show log diff stop wait config init demo"
+__git_parallel_commands="run status watch list show log diff stop wait cleanup restore config init demo"
 
 # Sets options, and in kinds the values of those that take one: "OPTION=KIND", where KIND is a kind of
 # `git parallel __complete`, "file", "none", or words with a colon before and between them.
@@ -53,6 +53,16 @@ __git_parallel_describe ()
 		options="--timeout --json --help"
 		kinds="--timeout=none"
 		argument=runs
+		;;
+	cleanup)
+		options="--all --merged --keep-branches --dry-run --json --porcelain -z --help"
+		kinds=""
+		argument=handles
+		;;
+	restore)
+		options="--branch --worktree --to --from-trash --list --json --help"
+		kinds="--branch=none --to=directory --from-trash=directory"
+		argument=removed
 		;;
 	config)
 		options="--show-origin --json -z --config --help"

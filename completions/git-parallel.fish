@@ -17,7 +17,7 @@ end
 
 function __git_parallel_using
     set -l words (__git_parallel_typed)
-    set -l known run status watch list show log diff stop wait config init demo
+    set -l known run status watch list show log diff stop wait cleanup restore config init demo
     contains -- "$words[1]" $known; or set words run
     test $words[1] = $argv[1]
 end
@@ -109,6 +109,25 @@ complete -c git-parallel -n __git_parallel_first -k -a wait -d 'wait for a run a
 complete -c git-parallel -n '__git_parallel_using wait' -l timeout -x -d 'Wait no longer; then exit with 124'
 complete -c git-parallel -n '__git_parallel_using wait' -l json -d 'Print one JSON document'
 complete -c git-parallel -n '__git_parallel_using wait' -k -a '(__git_parallel_words runs)'
+
+complete -c git-parallel -n __git_parallel_first -k -a cleanup -d 'remove worktrees and branches safely'
+complete -c git-parallel -n '__git_parallel_using cleanup' -l all -d 'All workers that have ended (the default without words)'
+complete -c git-parallel -n '__git_parallel_using cleanup' -l merged -d 'Only workers whose work is in the run'\''s target already'
+complete -c git-parallel -n '__git_parallel_using cleanup' -l keep-branches -d 'Remove worktrees only'
+complete -c git-parallel -n '__git_parallel_using cleanup' -s n -l dry-run -d 'Show what would be removed and kept; change nothing'
+complete -c git-parallel -n '__git_parallel_using cleanup' -l json -d 'Print one JSON document'
+complete -c git-parallel -n '__git_parallel_using cleanup' -l porcelain -d 'Print stable lines for scripts'
+complete -c git-parallel -n '__git_parallel_using cleanup' -s z -d 'End lines with NUL, quote nothing; implies --porcelain'
+complete -c git-parallel -n '__git_parallel_using cleanup' -k -a '(__git_parallel_words handles)'
+
+complete -c git-parallel -n __git_parallel_first -k -a restore -d 'get a removed branch or snapshot back'
+complete -c git-parallel -n '__git_parallel_using restore' -l branch -x -d 'Call the branch NAME'
+complete -c git-parallel -n '__git_parallel_using restore' -l worktree -d 'Bring the worktree back too, with what was uncommitted in it (--worktree=PATH: elsewhere)'
+complete -c git-parallel -n '__git_parallel_using restore' -l to -x -a '(__fish_complete_directories)' -d 'Write the files into a new or empty directory DIR'
+complete -c git-parallel -n '__git_parallel_using restore' -l from-trash -x -a '(__fish_complete_directories)' -d 'Move the directory, ignored files and all, from the trash to DIR'
+complete -c git-parallel -n '__git_parallel_using restore' -l list -d 'Show what can be restored; change nothing'
+complete -c git-parallel -n '__git_parallel_using restore' -l json -d 'Print one JSON document'
+complete -c git-parallel -n '__git_parallel_using restore' -k -a '(__git_parallel_words removed)'
 
 complete -c git-parallel -n __git_parallel_first -k -a config -d 'what is in force, and from where'
 complete -c git-parallel -n '__git_parallel_using config' -l show-origin -d 'Say where each value comes from, before it'

@@ -140,12 +140,20 @@ def handles(repo: Repository) -> Words:
     yield from runs(repo)
 
 
+def removed(repo: Repository) -> Words:
+    """Workers that can be restored."""
+    from git_parallel.integrate import restorable  # noqa: PLC0415 (only for removed)
+
+    return ((item.handle, item.branch or "") for item in restorable.everything(repo))
+
+
 KINDS: dict[str, Callable[[Repository], Words]] = {
     "branches": branches,
     "commits": commits,
     "handles": handles,
     "models": models,
     "programs": programs,
+    "removed": removed,
     "runs": runs,
     "settings": settings,
     "workers": workers,
