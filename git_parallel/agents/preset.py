@@ -155,6 +155,17 @@ def load(name: str, extra: Mapping[str, object], locate: Locate | None = None) -
     return _convert(name, _read(file), lambda path: f"{file}: {'.'.join(path[2:]) or 'top'}")
 
 
+def as_data(preset: Preset) -> dict[str, Any]:
+    """Return a preset as plain data, for a file."""
+    data: dict[str, Any] = msgspec.to_builtins(preset, str_keys=True)
+    return data
+
+
+def from_data(data: Mapping[str, Any]) -> Preset:
+    """Return the preset that :func:`as_data` wrote. Raises msgspec.ValidationError."""
+    return msgspec.convert(data, Preset, str_keys=True)
+
+
 def own(line: str) -> Preset:
     """Return the preset of a person's own command line, split as a shell splits words. Raises UsageError."""
     import shlex  # noqa: PLC0415 (only for own command lines)

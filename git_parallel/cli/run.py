@@ -93,7 +93,7 @@ def command(
     TASK, --task and --task-file all name tasks. Workers beyond --workers wait in a queue. The result
     table is printed at the end; exit code 0 means that every worker succeeded.
     """
-    from git_parallel.supervisor import start  # noqa: PLC0415 (after the options are known to be right)
+    from git_parallel.supervisor import recover, start  # noqa: PLC0415 (not needed for -h)
 
     prompts = _prompts(words, tasks, task_files)
     repo = Repository.discover()
@@ -116,6 +116,8 @@ def command(
     if dry_run:
         return _dry_run(start.place(draft), as_json)
     _ask_for_trust(repo, config, trust)
+    for line in recover.notice(repo):
+        click.echo(line, err=True)
     return _run(draft, detach=detach, as_json=as_json, quiet=quiet)
 
 

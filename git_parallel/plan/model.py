@@ -55,6 +55,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     ``base`` is a commit id; ``base_name`` is how the person named it; ``target`` a full ref name or
     None (detached HEAD); ``subdir`` the caller's place below the top ("" or with a trailing slash).
+    ``preset`` is the program's preset as plain data, executable found: what a later attempt must use too.
     """
 
     v: int = SCHEMA_VERSION
@@ -78,6 +79,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     retries: int = 0
     allow_empty: bool = False
     grace: float = 10.0
+    preset: dict[str, Any] = {}
 
     def task(self, task_id: str) -> Task:
         """Return the task with this id."""

@@ -62,7 +62,9 @@ def decide(evidence: Evidence) -> tuple[Status, str]:
             return _agent_stopped(reason, work)
         return "failed", reason
     if evidence.said == "unknown":
-        return ("partial" if work else "skipped"), evidence.reason or "cannot_tell"
+        # `exit 125` says "leave this one out"; any other silence about the result is a fault.
+        nothing: Status = "skipped" if reason == "cannot_tell" else "failed"
+        return ("partial" if work else nothing), reason
     if evidence.said == "partial":
         return _agent_stopped(reason, work)
     return _done(evidence)

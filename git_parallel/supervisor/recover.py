@@ -13,9 +13,8 @@ import time
 from git_parallel import worktrees
 from git_parallel.agents import preset as presets
 from git_parallel.agents.claim import Claim
-from git_parallel.agents.preset import Preset
 from git_parallel.agents.readers import reader_for
-from git_parallel.errors import ParallelError, UsageError
+from git_parallel.errors import ParallelError
 from git_parallel.git import Repository
 from git_parallel.layout import RunFiles, State
 from git_parallel.plan.model import Job, Result, RunSpec, decode_result, decode_spec
@@ -35,12 +34,6 @@ REASON = "supervisor_died"
 _GUARD_LIMIT = 12.0
 _KILL_LIMIT = 5.0
 _CHUNK = 1 << 18
-
-
-def recover_all(repo: Repository) -> list[str]:
-    """Finish every interrupted run of the repository; return their ids. Cheap when there is none."""
-    state = State(repo.common_dir)
-    return [run for run in view.live_runs(state) if recover(repo, run) is not None]
 
 
 def recover(repo: Repository, run: str) -> dict[int, Result] | None:
@@ -81,17 +74,9 @@ def _context(repo: Repository, run_files: RunFiles, spec: RunSpec) -> Context:
         recorder=Recorder(repo, spec.run, lambda: files.read(run_files.journal) or b""),
         objects=objects.Objects(repo),
         host=GuardHost(os.path.join(run_files.top, "guard.log")),
-        preset=_preset(spec),
+        preset=presets.from_data(spec.preset),
         features=worktrees.features(repo, spec.base),
     )
-
-
-def _preset(spec: RunSpec) -> Preset:
-    """The program's preset, to read its output with; one that is no longer defined is read as plain text."""
-    try:
-        return presets.find(spec.program, {})
-    except UsageError:
-        return presets.load("shell", {})
 
 
 def _wait_for_guards(run_files: RunFiles, spec: RunSpec, events: list[Event]) -> None:
@@ -172,15 +157,18 @@ def _claim(context: Context, log: str, ending: Ending) -> Claim | None:
 
 
 def notice(repo: Repository) -> list[str]:
-    """Finish interrupted runs and say so in lines for standard error; a failure is a line, too."""
+    """Finish interrupted runs, if there are any; return a line about each: the next command after a crash says it.
+
+    A run that cannot be finished now is a line, too, and stays as it is.
+    """
     lines = []
     for run in view.live_runs(State(repo.common_dir)):
         try:
             results = recover(repo, run)
-        except ParallelError as error:
-            lines.append(f"warning: run {run} was interrupted and could not be finished: {error.message}")
+        except (ParallelError, OSError) as error:
+            lines.append(f"warning: run {run} was interrupted and its record could not be finished: {error}")
             continue
         if results:
             kept = ", ".join(f"{number} {result.status}" for number, result in sorted(results.items()))
-            lines.append(f"run {run} was interrupted: its supervisor died; what it had done is recorded ({kept})")
+            lines.append(f"run {run} was interrupted; what its workers had done is captured and recorded ({kept})")
     return lines

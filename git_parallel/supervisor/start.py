@@ -18,12 +18,14 @@ import msgspec
 from git_parallel import worktrees
 from git_parallel.agents import launch
 from git_parallel.agents import preset as presets
+from git_parallel.agents.locate import in_file
 from git_parallel.agents.preset import Preset
 from git_parallel.errors import ParallelError, RaceError, UsageError
 from git_parallel.git import Repository
 from git_parallel.layout import HEADS, RunFiles, State
 from git_parallel.plan import assign
 from git_parallel.plan.config import Config
+from git_parallel.plan.configfile import PROJECT_FILE
 from git_parallel.plan.model import Job, Limits, RunSpec, Task, encode
 from git_parallel.render import text
 from git_parallel.store import objects, record, refs, snapshots
@@ -86,6 +88,8 @@ def plan_run(repo: Repository, request: Request) -> Draft:
         warnings.append(f"no worker uses {', '.join(unused)}: there are more models than tasks (--matrix uses all)")
     if not request.with_changes and repo.top is not None and _dirty(repo):
         warnings.append("uncommitted changes are not in the base the workers start from (--with-changes takes them in)")
+    if preset.money == "none" and (config.budget is not None or config.budget_per_worker is not None):
+        warnings.append(f"{preset.name} reports no cost, so no budget can be enforced; use --timeout-per-worker")
     if target is None:
         warnings.append("HEAD is detached: name the branch to land on with --target when you merge")
     spec = RunSpec(
@@ -115,6 +119,7 @@ def plan_run(repo: Repository, request: Request) -> Draft:
         retries=config.retries,
         allow_empty=request.allow_empty,
         grace=config.grace,
+        preset=presets.as_data(preset),
     )
     return Draft(repo, spec, preset, config.branch, config.worktree, request.with_changes, tuple(warnings))
 
@@ -186,6 +191,7 @@ def _preset(repo: Repository, config: Config) -> Preset:
             f"name the program with: --program {config.agent}",
         )
     extra = config.raw.get("agents", {})
+    locate = in_file(os.path.join(repo.top, PROJECT_FILE)) if extra and repo.top else None
     program = config.program or next((name for name in DEFAULT_PROGRAMS if shutil.which(name)), None)
     if program is None:
         raise UsageError(
@@ -193,7 +199,7 @@ def _preset(repo: Repository, config: Config) -> Preset:
             "name your own with --program COMMAND, or run command lines with --program shell",
         )
     start = os.path.join(repo.top, repo.prefix) if repo.top else None
-    return launch.resolved(presets.find(program, extra), cwd=start)
+    return launch.resolved(presets.find(program, extra, locate), cwd=start)
 
 
 def _base(repo: Repository, asked: str | None) -> tuple[str, str]:
