@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO
 
@@ -87,10 +87,14 @@ class Completed:
 
 @dataclass(frozen=True)
 class Git:
-    """Runs git in one place: ``options`` are git's own, before the subcommand (``-C``, ``--git-dir``)."""
+    """Runs git in one place: ``options`` are git's own, before the subcommand (``-C``, ``--git-dir``).
+
+    ``environment`` is added to every call's (to write objects elsewhere, say).
+    """
 
     options: tuple[str, ...] = ()
     cwd: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def run(
         self,
@@ -149,10 +153,10 @@ class Git:
     def _argv(self, arguments: Sequence[str], hooks: bool) -> tuple[str, ...]:
         return ("git", *self.options, *(() if hooks else _PLUMBING), *arguments)
 
-    @staticmethod
-    def _env(extra: Mapping[str, str] | None) -> dict[str, str]:
+    def _env(self, extra: Mapping[str, str] | None) -> dict[str, str]:
         env = clean_environment()
         env.update(_UNATTENDED)
+        env.update(self.environment)
         if extra:
             env.update(extra)
         return env
