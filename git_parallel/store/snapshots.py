@@ -11,13 +11,12 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from git_parallel.errors import GitError
 from git_parallel.git import Git, Repository
 from git_parallel.layout import HEADS
-from git_parallel.store.objects import Objects
+from git_parallel.store.objects import Objects, batch
 
 # Operations in progress, by what git leaves in the worktree's own git directory.
 _OPERATIONS = {
@@ -33,6 +32,11 @@ _OPERATIONS = {
 _NOT_ADDED = re.compile(
     r"^error: (?:'(?P<nested>.*)' does not have a commit checked out|unable to index file '(?P<file>.*)')$"
 )
+# Refs that a linked worktree has for itself (gitrepository-layout(5)).
+_PER_WORKTREE = ("refs/bisect", "refs/worktree", "refs/rewritten")
+_INDEPENDENT = 500
+
+_SNAPSHOT_TRAILER = re.compile(r"^Architect-(?P<key>[A-Z][a-z]+): (?P<value>.+)$", re.MULTILINE)
 _NOT_READ = re.compile(r"^warning: could not open directory '(?P<directory>.*)': ")
 
 
@@ -69,22 +73,27 @@ class Change:
     nested: list[str]
 
 
-def look(repo: Repository, worktree: str, admin: str, scratch: str, leave: Sequence[str] = ()) -> Look:
+def look(
+    repo: Repository, worktree: str, admin: str, scratch: str, leave: Sequence[str] = (), *, thorough: bool = False
+) -> Look:
     """Read a linked worktree's state into objects. ``scratch`` is a path for the temporary index.
 
-    ``leave`` are excluding pathspecs for untracked files that nobody wants.
+    ``leave`` are excluding pathspecs for untracked files that nobody wants. ``thorough`` also looks at files
+    that git was told not to look at (``update-index --assume-unchanged``, ``--skip-worktree``).
 
     Raises GitError when git cannot read the worktree or write objects; nothing of the worktree is changed.
     """
-    return look_at(repo.at(worktree), admin, scratch, leave)
+    return look_at(repo.at(worktree), admin, scratch, leave, thorough=thorough)
 
 
-def look_at(git: Git, admin: str, scratch: str, leave: Sequence[str] = ()) -> Look:
+def look_at(git: Git, admin: str, scratch: str, leave: Sequence[str] = (), *, thorough: bool = False) -> Look:
     """The same for the worktree that ``git`` works in; ``admin`` is its own git directory."""
     asked = git.run("rev-parse", "HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD", ok=(0, 128))
     head, head_tree, name = asked.lines if asked.returncode == 0 else (None, None, None)
     _copy_index(os.path.join(admin, "index"), scratch)
     env = {"GIT_INDEX_FILE": scratch}
+    if thorough:
+        _show_hidden(git, env)
     added = git.run("add", "-A", "--sparse", "--ignore-errors", "--", ":/", *leave, env=env, ok=(0, 1))
     if leave:  # tracked files of such a name are the repository's own
         git.run("add", "-u", "--sparse", "--ignore-errors", "--", ":/", env=env, ok=(0, 1))
@@ -107,6 +116,20 @@ def _copy_index(source: str, target: str) -> None:
     except FileNotFoundError:  # no index yet: git starts from an empty one
         with contextlib.suppress(FileNotFoundError):
             os.unlink(target)
+
+
+def _show_hidden(git: Git, env: Mapping[str, str]) -> None:
+    """Take from the temporary index the marks that hide changes of files which are there."""
+    words = [field.split(" ", 1) for field in git.run("ls-files", "-v", "-z", "--", ":/", env=env).fields]
+    unchanged = [path for tag, path in words if tag.islower()]
+    skipped = [path for tag, path in words if tag in "Ss"]
+    if skipped:
+        top = git.text("rev-parse", "--show-toplevel")
+        skipped = [path for path in skipped if os.path.lexists(os.path.join(top, path))]
+    for option, paths in (("--no-assume-unchanged", unchanged), ("--no-skip-worktree", skipped)):
+        if paths:
+            stdin = os.fsencode("".join(f"{path}\0" for path in paths))
+            git.run("update-index", option, "-z", "--stdin", stdin=stdin, env=env)
 
 
 def operation_in_progress(admin: str) -> str | None:
@@ -159,12 +182,20 @@ def parse_change(output: bytes) -> Change:
     return Change(paths, insertions, deletions, nested)
 
 
-def snapshot(objects: Objects, seen: Look, message: str, *, index_tree: str | None, lost: Sequence[str] = ()) -> str:
+def snapshot(
+    objects: Objects,
+    seen: Look,
+    message: str,
+    *,
+    index_tree: str | None,
+    lost: Sequence[str] = (),
+    previous: str | None = None,
+) -> str:
     """Write a commit that holds a worktree's state, and return its id.
 
     Its tree is what lay in the worktree, its first parent HEAD; a second commit holds the index where
-    it differs from both, and ``lost`` are commits that only a reflog knew. Each is named by a trailer,
-    so that restore can tell them apart.
+    it differs from both, ``lost`` are commits that only a reflog knew, ``previous`` an earlier snapshot.
+    Each is named by a trailer, so that restore can tell them apart.
     """
     parents = [seen.head] if seen.head else []
     trailers = [f"Architect-Head: {seen.head}"] if seen.head else []
@@ -175,7 +206,56 @@ def snapshot(objects: Objects, seen: Look, message: str, *, index_tree: str | No
         trailers.append(f"Architect-Index: {staged}")
         parents = [*parents, staged]
     trailers += [f"Architect-Lost: {commit}" for commit in lost]
-    return objects.commit(seen.tree, [*parents, *lost], message.rstrip("\n") + "\n\n" + "\n".join(trailers) + "\n")
+    parents += lost
+    if previous:
+        trailers.append(f"Architect-Previous: {previous}")
+        parents = [*parents, previous]
+    return objects.commit(seen.tree, parents, message.rstrip("\n") + "\n\n" + "\n".join(trailers) + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot as it is read again. ``head`` is None for an unborn branch, ``index`` a commit of the index.
+
+    ``branch`` is the short name HEAD pointed to, None when detached; ``time`` is epoch seconds.
+    """
+
+    oid: str
+    tree: str
+    head: str | None
+    branch: str | None
+    index: str | None
+    lost: tuple[str, ...]
+    previous: str | None
+    time: int
+    subject: str
+
+
+def read_snapshots(repo: Repository, commits: Sequence[str]) -> list[Snapshot | None]:
+    """Read snapshots in one git call; None for what is not there, or is no commit."""
+    found = batch(repo, commits)
+    return [parse_snapshot(one.oid, one.data) if one and one.kind == "commit" else None for one in found]
+
+
+def parse_snapshot(oid: str, data: bytes) -> Snapshot:
+    """Read a snapshot from a commit object's bytes."""
+    header, _, message = os.fsdecode(data).partition("\n\n")
+    fields = dict(line.split(" ", 1) for line in header.splitlines() if " " in line and not line.startswith(" "))
+    names: dict[str, list[str]] = {}
+    for match in _SNAPSHOT_TRAILER.finditer(message.rstrip().rpartition("\n\n")[2]):
+        names.setdefault(match["key"], []).append(match["value"])
+    first = {key: values[0] for key, values in names.items()}
+    return Snapshot(
+        oid=oid,
+        tree=fields["tree"],
+        head=first.get("Head"),
+        branch=first.get("Branch"),
+        index=first.get("Index"),
+        lost=tuple(names.get("Lost", ())),
+        previous=first.get("Previous"),
+        time=int(fields["committer"].split()[-2]),
+        subject=message.partition("\n")[0],
+    )
 
 
 def staged_tree(git: Git) -> str | None:
@@ -198,23 +278,48 @@ def install_index(admin: str, index: str) -> bool:
     return True
 
 
-def lost_commits(git: Git, admin: str, kept: Sequence[str]) -> list[str]:
-    """Commits that only this worktree's reflog and pseudo-refs know; ``kept`` is what stays reachable anyway.
+def lost_commits(git: Git, admin: str, kept: Sequence[str], logs: Sequence[str] = ("HEAD",)) -> list[str]:
+    """Commits that only this worktree's reflog, pseudo-refs and own refs know; ``kept`` stays reachable anyway.
 
-    An agent that amends, resets or rebases leaves such commits, and git forgets them with the worktree.
+    An agent that amends, resets or rebases leaves such commits, and git forgets them with the worktree;
+    ``logs`` names further reflogs, such as that of a branch which goes too.
     """
-    try:
-        seen = git.text("reflog", "show", "--format=%H", "HEAD").split()
-    except GitError:
-        seen = []
+    seen = [commit for log in logs for commit in logged(git, log, admin)]
     for name in ("ORIG_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REBASE_HEAD", "REVERT_HEAD"):
         seen += git.run("rev-parse", "-q", "--verify", f"{name}^{{commit}}", ok=(0, 1, 128)).text.split()
-    candidates = list(dict.fromkeys(seen))
-    if not candidates:
+    own = git.run("for-each-ref", "--format=%(objectname) %(*objectname)", *_PER_WORKTREE, ok=(0, 128))
+    candidates = list(dict.fromkeys([*seen, *own.text.split()]))
+    return unreachable(git, candidates, kept)
+
+
+def unreachable(git: Git, commits: Sequence[str], kept: Sequence[str]) -> list[str]:
+    """Which of ``commits`` (those that exist) are not reachable from ``kept``, nor from another of them."""
+    if not commits:
         return []
-    asked = "\n".join([*candidates, *(f"^{commit}" for commit in kept)])
+    asked = "\n".join([*commits, *(f"^{commit}" for commit in kept)])
     alive = set(git.run("rev-list", "--stdin", "--ignore-missing", stdin=asked.encode() + b"\n").text.split())
-    wanted = [commit for commit in candidates if commit in alive]
-    if len(wanted) < 2:
-        return wanted
-    return git.text("merge-base", "--independent", *wanted[:500]).split()
+    wanted = [commit for commit in commits if commit in alive]
+    while len(wanted) > 1:  # a bounded number of arguments for each call
+        chunks = [wanted[at : at + _INDEPENDENT] for at in range(0, len(wanted), _INDEPENDENT)]
+        fewer = [oid for chunk in chunks for oid in git.text("merge-base", "--independent", *chunk).split()]
+        if len(chunks) == 1 or len(fewer) == len(wanted):
+            return fewer
+        wanted = fewer
+    return wanted
+
+
+def logged(git: Git, log: str, admin: str | None = None) -> list[str]:
+    """The commits of a reflog, the newest first. With ``admin``, HEAD's may be read as a file.
+
+    git itself shows no reflog of a HEAD on a branch without commits.
+    """
+    done = git.run("reflog", "show", "--format=%H", log, "--", ok=(0, 128))
+    if done.returncode == 0 or admin is None or log != "HEAD":
+        return done.text.split()
+    try:
+        with open(os.path.join(admin, "logs", "HEAD"), "rb") as file:
+            words = [line.split(b" ", 2)[:2] for line in file]
+    except OSError:
+        return []
+    names = [word.decode("ascii", "replace") for pair in reversed(words) for word in reversed(pair)]
+    return [name for name in names if name.strip("0")]

@@ -18,7 +18,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -48,7 +48,7 @@ class Trashed:
 
     ``top`` is its directory in the trash, ``files`` the moved worktree (not there when the removal was
     interrupted before the move), ``path`` where it was, ``branch`` a full ref name or None, ``time``
-    seconds since the epoch.
+    seconds since the epoch. ``hold`` says why it never expires: what is nowhere else.
     """
 
     top: str
@@ -58,11 +58,17 @@ class Trashed:
     worker: int
     branch: str | None
     time: float
+    hold: tuple[str, ...] = ()
 
     @property
     def present(self) -> bool:
         """Whether the files were moved here."""
         return os.path.isdir(self.files) and not os.path.islink(self.files)
+
+    @property
+    def held(self) -> bool:
+        """Whether it never expires: the files, or repositories of submodules, are here and nowhere else."""
+        return bool(self.hold) and (self.present or os.path.isdir(os.path.join(self.top, "admin", "modules")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +80,12 @@ class Purged:
     error: str | None = None
 
 
-def retire(repo: Repository, path: str, admin: str, *, run: str, worker: int) -> str:
+def retire(repo: Repository, path: str, admin: str, *, run: str, worker: int, hold: Sequence[str] = ()) -> str:
     """Move a worktree to the trash and remove its entry ``admin``; return where the files are now.
 
-    The caller holds the lock, has kept what must be kept, and has ended what ran there. Returns '' when
-    the directory had been removed by hand. Interrupted anywhere, a second call finishes. Raises
+    The caller holds the lock, has kept what must be kept, and has ended what ran there. What could not be
+    kept is named in ``hold``, and the files never expire. Returns '' when the directory had been removed
+    by hand. Interrupted anywhere, a second call finishes. Raises
     RefusedError when directory and entry do not name each other, when somebody else locked the worktree,
     or when another worktree lies inside it.
     """
@@ -90,7 +97,7 @@ def retire(repo: Repository, path: str, admin: str, *, run: str, worker: int) ->
     if os.path.lexists(path):
         for item in earlier:
             _discard(item)
-        moved = _move(repo, _describe(repo, path, admin, run=run, worker=worker))
+        moved = _move(repo, _describe(repo, path, admin, run=run, worker=worker, hold=tuple(hold)))
     else:
         moved = next((item for item in reversed(earlier) if item.present), None)
     if registered:
@@ -118,7 +125,7 @@ def trashed(repo: Repository) -> list[Trashed]:
 
 
 def purge(repo: Repository, older_than: float, *, now: float | None = None) -> list[Purged]:
-    """Delete what has been in the trash for more than ``older_than`` seconds; return what was done.
+    """Delete what has been in the trash for more than ``older_than`` seconds and is not held; return what was done.
 
     Links are removed, never followed, and nothing on another file system is touched. ``info.json`` goes
     last, so that an interrupted deletion is taken up by the next.
@@ -126,7 +133,7 @@ def purge(repo: Repository, older_than: float, *, now: float | None = None) -> l
     limit = (time.time() if now is None else now) - older_than
     done = []
     for item in trashed(repo):
-        if item.time >= limit:
+        if item.time >= limit or item.held:
             continue
         try:
             done.append(Purged(item, _delete(item)))
@@ -167,7 +174,7 @@ def _refuse_nested(repo: Repository, path: str) -> None:
             )
 
 
-def _describe(repo: Repository, path: str, admin: str, *, run: str, worker: int) -> Trashed:
+def _describe(repo: Repository, path: str, admin: str, *, run: str, worker: int, hold: tuple[str, ...]) -> Trashed:
     """Make the directory in the trash, with ``info.json`` and a copy of the entry."""
     now = time.time()
     trash = State(repo.common_dir).trash
@@ -179,7 +186,7 @@ def _describe(repo: Repository, path: str, admin: str, *, run: str, worker: int)
         files = os.path.join(top, "worktree")
         if os.lstat(top).st_dev != os.lstat(path).st_dev:
             files = _beside(repo, path, os.path.basename(top))
-        item = Trashed(top, files, path, run, worker, branch, now)
+        item = Trashed(top, files, path, run, worker, branch, now, hold)
         _write_info(item)
         if os.path.isdir(admin):
             _copy_entry(admin, os.path.join(top, "admin"))
@@ -295,6 +302,7 @@ def _write_info(item: Trashed) -> None:
         "branch": item.branch,
         "time": item.time,
         "files": item.files,
+        "hold": list(item.hold),
     }
     target = os.path.join(item.top, _INFO)
     with open(target + ".new", "w", encoding="utf-8") as file:
@@ -319,6 +327,7 @@ def _read_info(top: str) -> Trashed | None:
             worker=int(content["worker"]),
             branch=content["branch"],
             time=float(content["time"]),
+            hold=tuple(map(str, content.get("hold", ()))),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
