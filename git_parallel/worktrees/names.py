@@ -71,6 +71,8 @@ class Template:
                 raise _fault(source, setting, f"{{{field}}} takes no format")
         if not any(field == "n" for _, field, _, _ in parsed):
             raise _fault(source, setting, "it has no {n}, so that two workers would get one name")
+        if setting == "parallel.branch" and source.startswith("refs/"):
+            raise _fault(source, setting, "give the short name, without 'refs/heads/'")
         if "\0" in source:
             raise _fault(source, setting, "it holds a NUL character")
         return cls(source, _parts(source))
@@ -107,8 +109,6 @@ def branch_fault(name: str) -> str | None:
         return "it begins with '-'"
     if name == "HEAD":
         return "'HEAD' means something else to git"
-    if name.startswith("refs/"):
-        return "it begins with 'refs/': give the branch's short name"
     if found := _FORBIDDEN.search(name):
         return f"it holds {found.group()!r}"
     for text in ("..", "@{", "//"):

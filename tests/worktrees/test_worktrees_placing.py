@@ -10,7 +10,9 @@ from workers_on_disk import BRANCH, RUN, WORKTREE, places, values, worker
 
 from git_parallel.errors import UsageError
 from git_parallel.git import Git, Repository
-from git_parallel.worktrees import Place, allocate, exclude
+from git_parallel.worktrees import Place, Template, allocate, exclude
+from git_parallel.worktrees.branches import Wanted, existing
+from git_parallel.worktrees.names import field_values
 
 
 def numbers(repo, count, **templates):
@@ -112,12 +114,19 @@ def test_a_branch_in_the_way_of_one_workers_directory_is_found_first(repo):
         numbers(repo, 3, branch="{task}/{n}")
 
 
+def test_what_lies_beside_the_candidates_is_not_listed(repo):
+    for name in ("architect/other", "architect/deep/er", "architect/parallel-9", "main-line"):
+        repo.git("branch", name)
+    wanted = Wanted.of(Template.parse(BRANCH, "parallel.branch"), [field_values(values(0))])
+    assert existing(Repository.discover(str(repo.path)), wanted.patterns(range(1, 3))) == set()
+
+
 def test_branches_below_the_template_are_not_in_its_way(repo):
     repo.git("branch", "architect/something")
     assert numbers(repo, 1) == [1]
 
 
-@pytest.mark.parametrize("template", ["-x{n}", "a..{n}", "a b{n}", "x/{n}.lock", ".x/{n}", "refs/heads/{n}", "a/{n}/"])
+@pytest.mark.parametrize("template", ["-x{n}", "a..{n}", "a b{n}", "x/{n}.lock", ".x/{n}", "a/{n}/"])
 def test_a_branch_template_that_makes_an_invalid_name_is_refused(repo, template):
     with pytest.raises(UsageError, match="no valid branch name"):
         numbers(repo, 1, branch=template)

@@ -274,7 +274,30 @@ def test_a_commit_that_is_not_here_leaves_the_submodule_empty_with_a_warning(nes
     assert made.git("status", "--porcelain") == ""
 
 
-def test_a_submodule_that_cannot_be_checked_out_is_a_warning_and_no_change(nested, tmp_path):
+def test_submodule_recursion_in_the_configuration_is_no_obstacle(nested):
+    nested.git("config", "submodule.recurse", "true")
+    made = worker(nested.path)
+    assert made.warnings == []
+    assert (made.path / "libs/sub/src/a.txt").exists()
+    assert made.git("status", "--porcelain") == ""
+
+
+def test_a_submodule_whose_commit_does_not_come_with_a_clone_is_left_empty_and_is_no_change(nested):
+    # A shallow store gives away only what its refs reach, not all that lies in it.
+    sub = nested.path / "libs/sub"
+    old = nested.git("rev-parse", "HEAD", cwd=sub)
+    nested.git("commit", "-q", "--allow-empty", "-m", "on no branch", cwd=sub)
+    nested.git("commit", "-q", "-m", "newer sub", "libs/sub")
+    nested.git("switch", "-q", "--detach", old, cwd=sub)
+    nested.write(".git/modules/libs/sub/shallow", f"{old}\n")
+    made = worker(nested.path)
+    (warning,) = made.warnings
+    assert "submodule 'libs/sub' is left empty" in warning
+    assert os.listdir(made.path / "libs/sub") == []
+    assert made.git("status", "--porcelain") == ""
+
+
+def test_a_submodule_that_cannot_be_cloned_is_a_warning_and_no_change(nested, tmp_path):
     repository = discover(nested.path)
     needs = features(repository, "HEAD")
     shutil.rmtree(nested.path / ".git/modules/libs/sub/objects")
