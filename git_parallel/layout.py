@@ -102,6 +102,11 @@ class RunFiles:
         return os.path.join(self.top, "control.jsonl")
 
     @property
+    def hooks(self) -> str:
+        """The fence around git inside the run's workers."""
+        return os.path.join(self.top, "hooks")
+
+    @property
     def output(self) -> str:
         """``supervisor.log``: what a detached supervisor would have printed."""
         return os.path.join(self.top, "supervisor.log")

@@ -13,6 +13,7 @@ from git_parallel.git import Repository, clean_environment
 from git_parallel.layout import RunFiles
 from git_parallel.plan.model import Job, RunSpec
 from git_parallel.store.objects import Objects
+from git_parallel.supervisor.fence import Fence
 from git_parallel.supervisor.host import GuardHost
 from git_parallel.supervisor.journal import Journal
 from git_parallel.supervisor.recorder import Recorder
@@ -39,6 +40,7 @@ class Context:
     host: GuardHost
     preset: Preset
     features: Features
+    fence: Fence
     inbox: SimpleQueue[Message] = field(default_factory=SimpleQueue)
 
     def start_directory(self, job: Job) -> str:
@@ -48,7 +50,8 @@ class Context:
 
     def environment(self, job: Job, temporary: str) -> dict[str, str]:
         """The environment of everything that runs for a worker: the person's own, less what locates a repository."""
-        return {**clean_environment(), **worker_variables(self.spec, job, temporary)}
+        env = clean_environment()
+        return {**env, **worker_variables(self.spec, job, temporary), **self.fence.variables(job, env)}
 
 
 def worker_variables(spec: RunSpec, job: Job, temporary: str) -> Mapping[str, str]:

@@ -21,6 +21,7 @@ from git_parallel.plan.model import Job, Result, RunSpec, decode_result, decode_
 from git_parallel.store import objects, record
 from git_parallel.supervisor import files, journal, liveness, view
 from git_parallel.supervisor.context import Context
+from git_parallel.supervisor.fence import fence
 from git_parallel.supervisor.finish import Attempt, finish, unstarted
 from git_parallel.supervisor.host import Ending, GuardHost, read_ending
 from git_parallel.supervisor.journal import Event, Journal
@@ -76,6 +77,7 @@ def _context(repo: Repository, run_files: RunFiles, spec: RunSpec) -> Context:
         host=GuardHost(os.path.join(run_files.top, "guard.log")),
         preset=presets.from_data(spec.preset),
         features=worktrees.features(repo, spec.base),
+        fence=fence(repo, run_files.hooks),
     )
 
 

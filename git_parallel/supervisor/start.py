@@ -32,6 +32,7 @@ from git_parallel.store import objects, record, refs, snapshots
 from git_parallel.store.refs import Update
 from git_parallel.supervisor import files, liveness
 from git_parallel.supervisor.context import Context
+from git_parallel.supervisor.fence import fence
 from git_parallel.supervisor.host import GuardHost
 from git_parallel.supervisor.journal import Journal, timestamp
 from git_parallel.supervisor.recorder import Recorder
@@ -173,6 +174,7 @@ def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
         host=GuardHost(os.path.join(run.top, "guard.log")),
         preset=draft.preset,
         features=features,
+        fence=fence(repo, run.hooks),
     )
     return context, held
 

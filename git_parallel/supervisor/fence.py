@@ -1,0 +1,86 @@
+"""Fences git inside a worker: hooks that exist for its process tree alone, chained to the repository's own.
+
+Nothing is installed in the repository: git finds the hooks through ``core.hooksPath`` in the worker's
+environment. They keep an honest agent on its own branch; they are no sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from git_parallel.errors import ParallelError
+from git_parallel.git import Repository
+from git_parallel.plan.model import Job
+
+OURS = ("commit-msg", "pre-push", "reference-transaction")
+
+# Hooks that git may run in a repository which a worker makes for itself: handed over to that repository's own.
+_OTHERS = (
+    "applypatch-msg",
+    "post-applypatch",
+    "post-checkout",
+    "post-commit",
+    "post-merge",
+    "post-rewrite",
+    "pre-applypatch",
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-rebase",
+    "prepare-commit-msg",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """One run's hooks: their directory, the scripts they are made of, and the repository's own hooks."""
+
+    directory: str
+    scripts: str
+    own: str
+    common_dir: str
+
+    def variables(self, job: Job, environ: Mapping[str, str]) -> dict[str, str]:
+        """The variables that put the fence up for one worker, added to what ``environ`` already configures."""
+        try:
+            count = max(0, int(environ.get("GIT_CONFIG_COUNT", "0")))
+        except ValueError:
+            count = 0
+        # No file system monitor: its daemon would outlive the command that started it.
+        settings = {"core.hooksPath": self.directory, "core.fsmonitor": "false"}
+        added = {
+            "GIT_CONFIG_COUNT": str(count + len(settings)),
+            "GIT_PARALLEL_BRANCH": job.branch,
+            "GIT_PARALLEL_COMMON": self.common_dir,
+            "GIT_PARALLEL_FENCE": self.scripts,
+            "GIT_PARALLEL_HOOKS": self.own,
+        }
+        for index, (key, value) in enumerate(settings.items(), count):
+            added[f"GIT_CONFIG_KEY_{index}"] = key
+            added[f"GIT_CONFIG_VALUE_{index}"] = value
+        return added
+
+
+def fence(repo: Repository, directory: str) -> Fence:
+    """Fill ``directory`` with the hooks of one run. Raises OSError, or ParallelError for a broken installation.
+
+    A relative ``core.hooksPath`` of the repository stays relative: git runs hooks at the top of each worktree.
+    """
+    configured = repo.git.run("config", "--type=path", "--get", "core.hooksPath", ok=(0, 1), hooks=True).text
+    scripts = _scripts()
+    os.makedirs(directory, exist_ok=True)
+    for name in (*OURS, *_OTHERS):
+        link = os.path.join(directory, name)
+        if not os.path.lexists(link):
+            os.symlink(os.path.join(scripts, name if name in OURS else "chain"), link)
+    return Fence(directory, scripts, configured or os.path.join(repo.common_dir, "hooks"), repo.common_dir)
+
+
+def _scripts() -> str:
+    """Where the scripts are: installed with the package, or at the top of a checkout of it."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for path in (os.path.join(package, "_hooks"), os.path.join(os.path.dirname(package), "hooks")):
+        if os.path.isfile(os.path.join(path, "common.sh")):
+            return path
+    raise ParallelError("the hooks of git parallel are missing from its installation", "install it again")
