@@ -38,6 +38,11 @@ def logs_ref(run: str) -> str:
     return LOGS + run
 
 
+def merge_ref(merge: str) -> str:
+    """The ref of a landing's record."""
+    return MERGES + merge
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """The live files of the tool in one repository. Paths only: nothing here touches the disk."""
@@ -71,8 +76,20 @@ class State:
     def cache(self) -> str:
         return os.path.join(self.top, "cache")
 
+    @property
+    def merges(self) -> str:
+        return os.path.join(self.top, "merges")
+
+    @property
+    def scratch(self) -> str:
+        """Scratch worktrees on their way out, which nobody needs any more."""
+        return os.path.join(self.top, "scratch")
+
     def run(self, run: str) -> RunFiles:
         return RunFiles(os.path.join(self.runs, run))
+
+    def merge(self, merge: str) -> MergeFiles:
+        return MergeFiles(os.path.join(self.merges, merge))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +117,11 @@ class RunFiles:
     def control(self) -> str:
         """``control.jsonl``: what people ask of the living supervisor (``stop``), appended; SIGUSR1 says look."""
         return os.path.join(self.top, "control.jsonl")
+
+    @property
+    def config_before(self) -> str:
+        """The repository's configuration as it was when the run started."""
+        return os.path.join(self.top, "config.before")
 
     @property
     def hooks(self) -> str:
@@ -154,3 +176,29 @@ class WorkerFiles:
     def check(self, number: int) -> str:
         """The output of the check with this number (from 1)."""
         return os.path.join(self.top, f"check-{number}.log")
+
+
+@dataclass(frozen=True, slots=True)
+class MergeFiles:
+    """The live files of one landing."""
+
+    top: str
+
+    @property
+    def plan(self) -> str:
+        """``merge.json``: a :class:`~git_parallel.integrate.plan.Merge`, replaced at each step."""
+        return os.path.join(self.top, "merge.json")
+
+    @property
+    def journal(self) -> str:
+        """``journal.jsonl``: what is about to be done, and what was."""
+        return os.path.join(self.top, "journal.jsonl")
+
+    @property
+    def holder(self) -> str:
+        """``merge.pid``: exists until the landing is complete; its flock says who is at work."""
+        return os.path.join(self.top, "merge.pid")
+
+    def index(self, number: int) -> str:
+        """The new index of the checkout with this number (from 0), until it takes the old one's place."""
+        return os.path.join(self.top, f"index-{number}")

@@ -17,6 +17,7 @@ from git_parallel.supervisor.fence import Fence
 from git_parallel.supervisor.host import GuardHost
 from git_parallel.supervisor.journal import Journal
 from git_parallel.supervisor.recorder import Recorder
+from git_parallel.supervisor.surroundings import Surroundings
 from git_parallel.worktrees import Features
 
 # Ports given to workers: PORTS_EACH from FIRST_PORT on, below the range from which systems pick their own.
@@ -41,6 +42,7 @@ class Context:
     preset: Preset
     features: Features
     fence: Fence
+    before: Surroundings
     inbox: SimpleQueue[Message] = field(default_factory=SimpleQueue)
 
     def start_directory(self, job: Job) -> str:

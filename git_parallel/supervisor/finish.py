@@ -22,7 +22,7 @@ from git_parallel.render import text
 from git_parallel.store import refs, snapshots
 from git_parallel.store.record import Entry
 from git_parallel.store.refs import Update
-from git_parallel.supervisor import files, outcome
+from git_parallel.supervisor import files, outcome, surroundings
 from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.host import Ending, GuardSpec
 from git_parallel.supervisor.journal import timestamp
@@ -112,6 +112,7 @@ def _look(context: Context, job: Job, attempt: Attempt) -> _Work:
         work.head = refs.read(context.repo, HEADS + job.branch).get(HEADS + job.branch)
         return work
     work.change = snapshots.change(context.repo.common, context.spec.base, work.seen.tree)
+    work.warnings += surroundings.changes(context.repo, context.before, worktree_too=not work.change.paths)
     work.warnings += [f"not captured: {path}" for path in work.seen.missing]
     work.warnings += [f"not captured: {path}: a repository of its own" for path in work.change.nested]
     return work

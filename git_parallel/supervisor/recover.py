@@ -28,6 +28,7 @@ from git_parallel.supervisor.journal import Event, Journal
 from git_parallel.supervisor.loop import close_record
 from git_parallel.supervisor.processes import kill_all, marked
 from git_parallel.supervisor.recorder import Recorder
+from git_parallel.supervisor.surroundings import Surroundings
 
 REASON = "supervisor_died"
 
@@ -78,6 +79,7 @@ def _context(repo: Repository, run_files: RunFiles, spec: RunSpec) -> Context:
         preset=presets.from_data(spec.preset),
         features=worktrees.features(repo, spec.base),
         fence=fence(repo, run_files.hooks),
+        before=Surroundings(spec.base, spec.target, None, files.read(run_files.config_before) or b""),
     )
 
 

@@ -30,12 +30,13 @@ from git_parallel.plan.model import Job, Limits, RunSpec, Task, encode
 from git_parallel.render import text
 from git_parallel.store import objects, record, refs, snapshots
 from git_parallel.store.refs import Update
-from git_parallel.supervisor import files, liveness
+from git_parallel.supervisor import files, liveness, surroundings
 from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.fence import fence
 from git_parallel.supervisor.host import GuardHost
 from git_parallel.supervisor.journal import Journal, timestamp
 from git_parallel.supervisor.recorder import Recorder
+from git_parallel.supervisor.surroundings import Surroundings
 
 _TRIES = 5
 
@@ -68,13 +69,15 @@ class Draft:
     worktree: str
     with_changes: bool
     warnings: tuple[str, ...]
+    before: Surroundings
 
 
 def plan_run(repo: Repository, request: Request) -> Draft:
     """Check a request and return the run it describes. Raises UsageError or ParallelError; nothing is changed."""
     config = request.config
-    base, base_name = _base(repo, request.base)
-    target = _target(repo, config.target)
+    before = surroundings.look(repo)
+    base, base_name = _base(repo, request.base, before)
+    target = _target(repo, config.target, before)
     preset = _preset(repo, config)
     tasks = tuple(Task(id=f"t{number}", prompt=prompt) for number, prompt in enumerate(request.tasks, 1))
     if not tasks:
@@ -87,7 +90,7 @@ def plan_run(repo: Repository, request: Request) -> Draft:
     warnings = []
     if unused := assign.unused_models(config.models, pairs):
         warnings.append(f"no worker uses {', '.join(unused)}: there are more models than tasks (--matrix uses all)")
-    if not request.with_changes and repo.top is not None and _dirty(repo):
+    if not request.with_changes and before.changed:
         warnings.append("uncommitted changes are not in the base the workers start from (--with-changes takes them in)")
     if preset.money == "none" and (config.budget is not None or config.budget_per_worker is not None):
         warnings.append(f"{preset.name} reports no cost, so no budget can be enforced; use --timeout-per-worker")
@@ -122,7 +125,7 @@ def plan_run(repo: Repository, request: Request) -> Draft:
         grace=config.grace,
         preset=presets.as_data(preset),
     )
-    return Draft(repo, spec, preset, config.branch, config.worktree, request.with_changes, tuple(warnings))
+    return Draft(repo, spec, preset, config.branch, config.worktree, request.with_changes, tuple(warnings), before)
 
 
 def place(draft: Draft) -> RunSpec:
@@ -154,7 +157,7 @@ def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
             with refs.locked(repo):
                 spec = place(draft)
                 run = State(repo.common_dir).run(spec.run)
-                held, journal = _open(run, spec)
+                held, journal = _open(run, spec, draft.before.config)
                 worktrees.exclude(
                     repo, draft.worktree, [worktrees.Place(job.worker, job.branch, job.worktree) for job in spec.jobs]
                 )
@@ -175,6 +178,7 @@ def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
         preset=draft.preset,
         features=features,
         fence=fence(repo, run.hooks),
+        before=draft.before,
     )
     return context, held
 
@@ -204,31 +208,28 @@ def _preset(repo: Repository, config: Config) -> Preset:
     return launch.resolved(presets.find(program, extra, locate), cwd=start)
 
 
-def _base(repo: Repository, asked: str | None) -> tuple[str, str]:
+def _base(repo: Repository, asked: str | None, before: Surroundings) -> tuple[str, str]:
     """Resolve the base once: a commit id, and the name a person knows it by."""
-    name = asked or "HEAD"
-    done = repo.git.run("rev-parse", "--verify", "-q", "--end-of-options", f"{name}^{{commit}}", ok=(0, 1, 128))
-    if done.returncode == 0:
-        return done.text, name
     if asked is None:
-        raise ParallelError(
-            "the repository has no commits yet, so there is nothing for a worker to start from",
-            'make one first: git commit --allow-empty -m "first"',
-        )
-    raise UsageError(f"base '{asked}' is not a commit")
+        if before.head is None:
+            raise ParallelError(
+                "the repository has no commits yet, so there is nothing for a worker to start from",
+                'make one first: git commit --allow-empty -m "first"',
+            )
+        return before.head, "HEAD"
+    done = repo.git.run("rev-parse", "--verify", "-q", "--end-of-options", f"{asked}^{{commit}}", ok=(0, 1, 128))
+    if done.returncode:
+        raise UsageError(f"base '{asked}' is not a commit")
+    return done.text, asked
 
 
-def _target(repo: Repository, asked: str | None) -> str | None:
+def _target(repo: Repository, asked: str | None, before: Surroundings) -> str | None:
     if asked is None:
-        return repo.git.run("symbolic-ref", "-q", "HEAD", ok=(0, 1)).text or None
+        return before.branch
     full = asked if asked.startswith(HEADS) else HEADS + asked
     if full not in refs.read(repo, full):
         raise UsageError(f"target '{asked}' is not a branch", "list them with: git branch")
     return full
-
-
-def _dirty(repo: Repository) -> bool:
-    return bool(repo.git.run("status", "--porcelain", "-z", "--untracked-files=normal").stdout)
 
 
 def _with_changes(draft: Draft) -> str:
@@ -254,7 +255,7 @@ def _with_changes(draft: Draft) -> str:
     return store.commit(seen.tree, [seen.head], message)
 
 
-def _open(run: RunFiles, spec: RunSpec) -> tuple[liveness.Claim, Journal]:
+def _open(run: RunFiles, spec: RunSpec, config: bytes) -> tuple[liveness.Claim, Journal]:
     """Write the run's live files: what a later command needs if this process dies at any point from here on."""
     try:
         os.makedirs(os.path.join(run.top, "workers"), exist_ok=True)
@@ -266,6 +267,7 @@ def _open(run: RunFiles, spec: RunSpec) -> tuple[liveness.Claim, Journal]:
         held = liveness.claim(run)
         assert held is not None, "a run's id is new"
         files.replace(run.spec, encode(spec), durable=True)
+        files.replace(run.config_before, config)
         journal = Journal(run.journal)
         journal.append("intent", act="branches", branches=[job.branch for job in spec.jobs])
         journal.append("run-started", source="person", durable=True)

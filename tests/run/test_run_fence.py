@@ -88,7 +88,8 @@ def test_a_relative_hooks_path_means_each_worktrees_own(repo, tmp_path):
 def test_repositories_that_a_worker_makes_are_not_fenced_and_have_their_own_hooks(repo, tmp_path):
     task = (
         f"git init -q {tmp_path}/other; cd {tmp_path}/other; "
-        f"printf '#!/bin/sh\\necho ran > {tmp_path}/hook\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit; "
+        f"printf '#!/bin/sh\\necho ran > {tmp_path}/hook\\n' > .git/hooks/post-commit; "
+        "chmod +x .git/hooks/post-commit; "
         "echo y > y; git add y; git commit -qm y; git branch second; echo z > y; git stash -q; "
         'cd "$GIT_PARALLEL_ROOT"; echo x > x'
     )

@@ -408,3 +408,16 @@ def test_ports_and_temporary_directories_are_each_workers_own(repo):
     assert len({port for port, _ in seen}) == 3
     assert len({directory for _, directory in seen}) == 3
     assert not any(Path(directory).exists() for _, directory in seen)
+
+
+def test_work_done_in_the_wrong_place_is_not_claimed_and_named(repo):
+    result = run_json(repo, f"echo wrong > {repo.path}/src/new.txt; echo fixed", code=1)["workers"][0]
+    assert (result["status"], result["reason"]) == ("failed", "no_changes")
+    assert any("src/new.txt" in warning and "did the agent work there" in warning for warning in result["warnings"])
+
+
+def test_a_configuration_changed_under_us_is_reported(repo):
+    result = run_json(repo, "git config core.bare true; echo x > x", code=None)["workers"][0]
+    assert any("configuration changed" in warning for warning in result["warnings"])
+    before = repo.path / ".git/architect/runs" / result["run"] / "config.before"
+    assert "bare = false" in before.read_text()
