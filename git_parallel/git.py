@@ -103,11 +103,13 @@ class Git:
         env: Mapping[str, str] | None = None,
         ok: Iterable[int] = (0,),
         hooks: bool = False,
+        keep: Sequence[int] = (),
     ) -> Completed:
         """Run one git command to its end.
 
         ``env`` is added to the clean environment; an exit code that is not in ``ok`` raises
-        :class:`GitError`; ``hooks`` lets the person's own hooks run (for commits that they see).
+        :class:`GitError`; ``hooks`` lets the person's own hooks run (for commits that they see);
+        ``keep`` are descriptors that git inherits (a lock that must last until git has ended, even without us).
         """
         argv = self._argv(arguments, hooks)
         process = subprocess.run(
@@ -118,6 +120,7 @@ class Git:
             env=self._env(env),
             cwd=self.cwd,
             check=False,
+            pass_fds=keep,
         )
         done = Completed(argv, process.returncode, process.stdout, process.stderr)
         if done.returncode not in ok:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, get_args
+from typing import Literal, get_args
 
 import msgspec
 
 from git_parallel.errors import ParallelError, RaceError
 from git_parallel.git import Repository
-from git_parallel.layout import NOTES, run_ref
+from git_parallel.layout import NOTES, merge_ref, run_ref
 from git_parallel.plan.model import Status, decode_result
 from git_parallel.store import refs
 from git_parallel.store.notes import build as build_notes
@@ -37,7 +37,20 @@ from git_parallel.store.reading import (
 )
 from git_parallel.store.refs import Update
 
-__all__ = ["Entry", "Record", "Step", "Summary", "list_runs", "read", "write", "write_many"]
+__all__ = [
+    "Chain",
+    "Entry",
+    "Record",
+    "Step",
+    "Summary",
+    "list_runs",
+    "merge_chain",
+    "read",
+    "run_chain",
+    "write",
+    "write_chains",
+    "write_many",
+]
 
 # git's own octopus stops at 16; so do viewers.
 _MOST_PARENTS = 16
@@ -104,49 +117,85 @@ def write(
 def write_many(repo: Repository, run: str, entries: Sequence[Entry], *, worktree: str | None = None) -> list[str]:
     """Add a commit for each entry, in one transaction with their notes and updates; return the ids.
 
-    When another process moved the run's ref or the notes meanwhile, all is built again on what it wrote.
+    Raises as :func:`write_chains`.
+    """
+    return write_chains(repo, [run_chain(run, entries)], worktree=worktree)[0] if entries else []
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Commits to add to one record: at ``ref``, of the run or merge ``name``, known by the trailer ``key``."""
+
+    ref: str
+    kind: Literal["run", "merge"]
+    name: str
+    entries: Sequence[Entry]
+
+    @property
+    def key(self) -> str:
+        return f"Architect-{self.kind.capitalize()}"
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def run_chain(run: str, entries: Sequence[Entry]) -> Chain:
+    """Commits to add to the record of a run."""
+    return Chain(run_ref(run), "run", run, entries)
+
+
+def merge_chain(merge: str, entries: Sequence[Entry]) -> Chain:
+    """Commits to add to the record of a landing."""
+    return Chain(merge_ref(merge), "merge", merge, entries)
+
+
+def write_chains(repo: Repository, chains: Sequence[Chain], *, worktree: str | None = None) -> list[list[str]]:
+    """Add commits to several records, in one transaction with all their notes and updates; return the ids.
+
+    When another process moved one of the records or the notes meanwhile, all is built again on what it wrote.
     A raced ref among the entries' ``updates`` raises RaceError, an unusable repository ParallelError; in
     both cases no ref has moved. With ``worktree``, the reflog of that worktree's HEAD is written too.
     """
-    if not entries:
-        return []
+    if not all(chain.entries for chain in chains):
+        raise ValueError("a chain without entries")
+    entries = [entry for chain in chains for entry in chain.entries]
     theirs = [update for entry in entries for update in entry.updates]
     told = [note for entry in entries for note in (entry.notes or {}).items()]
-    message = f"parallel: {_one_line(entries[-1].subject)}"
+    message = f"parallel: {_one_line(chains[0].entries[-1].subject)}"
+    records = [chain.ref for chain in chains]
     with refs.locked(repo), Objects(repo) as objects:
         for attempt in range(_ATTEMPTS):
-            seen = _tips(repo, run)
-            commits = _chain(objects, run, seen.record, entries)
-            ours = [Update(run_ref(run), commits[-1], seen.record or repo.zero)]
+            seen = _tips(repo, records)
+            commits = [_chain(objects, chain, seen.get(chain.ref)) for chain in chains]
+            ours = [
+                Update(chain.ref, made[-1], seen.get(chain.ref) or repo.zero)
+                for chain, made in zip(chains, commits, strict=True)
+            ]
             if told:
-                note = build_notes(repo, told, seen.notes, objects)
-                if note != seen.notes:
-                    ours.append(Update(NOTES, note, seen.notes or repo.zero))
+                note = build_notes(repo, told, seen.get(NOTES), objects)
+                if note != seen.get(NOTES):
+                    ours.append(Update(NOTES, note, seen.get(NOTES) or repo.zero))
             try:
                 refs.transaction(repo, [*ours, *theirs], message=message, worktree=worktree)
             except RaceError:
-                if attempt + 1 == _ATTEMPTS or _tips(repo, run) == seen:
+                if attempt + 1 == _ATTEMPTS or _tips(repo, records) == seen:
                     raise  # not our refs: whoever gave the updates has to read again
                 continue
             return commits
     raise AssertionError("unreachable")
 
 
-class _Tips(NamedTuple):
-    record: str | None
-    notes: str | None
-
-
-def _tips(repo: Repository, run: str) -> _Tips:
-    """Read the two refs that every write moves, and refuse a repository where one of them cannot be."""
-    there = refs.read_below(repo, run_ref(run), NOTES)
+def _tips(repo: Repository, records: Sequence[str]) -> dict[str, str]:
+    """Read the refs that every write moves, and refuse a repository where one of them cannot be."""
+    there = refs.read_below(repo, *records, NOTES)
     for name in there:
-        if name not in (run_ref(run), NOTES):
+        if name not in (*records, NOTES):
+            blocked = next(ref for ref in (*records, NOTES) if name.startswith(f"{ref}/"))
             raise ParallelError(
-                f"ref '{name}' is in the way of '{NOTES if name.startswith(NOTES) else run_ref(run)}'",
-                f"rename or delete it: git update-ref -d {name}",
+                f"ref '{name}' is in the way of '{blocked}'", f"rename or delete it: git update-ref -d {name}"
             )
-    return _Tips(there.get(run_ref(run)), there.get(NOTES))
+    return there
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,56 +207,56 @@ class _Link:
     trailers: Mapping[str, str]
 
 
-def _chain(objects: Objects, run: str, tip: str | None, entries: Sequence[Entry]) -> list[str]:
-    """Write the commits of the entries on top of ``tip``; return their ids."""
+def _chain(objects: Objects, chain: Chain, tip: str | None) -> list[str]:
+    """Write the commits of a chain's entries on top of ``tip``; return their ids."""
     link = _Link(None, None, {})
     if tip is not None:
-        _refuse_newer(objects, run, tip)
+        _refuse_newer(objects, chain, tip)
         tree, _, message = objects.read_commit(tip)
         link = _Link(tip, tree, parse_trailers(message))
-    elif entries[0].parents:
+    elif chain.entries[0].parents:
         # `--first-parent` must not walk off into the history of the project.
         tree = objects.edit(None, {"version": (FILE, objects.blob(_VERSION_FILE))})
-        link = _Link(objects.commit(tree, [], f"run {run}\n\nArchitect-Run: {run}\n"), tree, {})
+        link = _Link(objects.commit(tree, [], f"{chain.title}\n\n{chain.key}: {chain.name}\n"), tree, {})
     commits = []
-    for entry in entries:
-        link = _append(objects, run, link, entry)
+    for entry in chain.entries:
+        link = _append(objects, chain, link, entry)
         assert link.oid is not None
         commits.append(link.oid)
     return commits
 
 
-def _append(objects: Objects, run: str, link: _Link, entry: Entry) -> _Link:
+def _append(objects: Objects, chain: Chain, link: _Link, entry: Entry) -> _Link:
     """Write one commit of a chain."""
-    trailers = _trailers(run, link, entry, _counts(objects, link, entry.ended))
+    trailers = _trailers(chain, link, entry, _counts(objects, link, entry.ended))
     changes = {**entry.changes, "version": _VERSION_FILE}
     blobs = {path: None if data is None else (FILE, objects.blob(data)) for path, data in changes.items()}
     tree = objects.edit(link.tree, blobs)
     for parent in entry.parents:
         objects.read_commit(parent)  # git checks only the commit that a ref names
     parents = [link.oid] if link.oid else []
-    parents += _grouped(objects, run, list(dict.fromkeys(entry.parents)), _MOST_PARENTS - 1)
+    parents += _grouped(objects, chain, list(dict.fromkeys(entry.parents)), _MOST_PARENTS - 1)
     body = "\n".join(f"{key}: {value}".rstrip() for key, value in trailers)
     oid = objects.commit(tree, parents, f"{_one_line(entry.subject)}\n\n{body}\n")
     return _Link(oid, tree, dict(trailers))
 
 
-def _grouped(objects: Objects, run: str, heads: list[str], room: int) -> list[str]:
+def _grouped(objects: Objects, chain: Chain, heads: list[str], room: int) -> list[str]:
     """Return at most ``room`` commits that keep all the heads alive."""
     while len(heads) > room:
         chunks = [heads[at : at + _MOST_PARENTS] for at in range(0, len(heads), _MOST_PARENTS)]
-        message = f"heads of run {run}\n\nArchitect-Run: {run}\n"
+        message = f"heads of {chain.title}\n\n{chain.key}: {chain.name}\n"
         heads = [objects.commit(objects.tree({}), chunk, message) if chunk[1:] else chunk[0] for chunk in chunks]
     return heads
 
 
-def _refuse_newer(objects: Objects, run: str, tip: str) -> None:
+def _refuse_newer(objects: Objects, chain: Chain, tip: str) -> None:
     version = parse_version(objects.path_blob(tip, "version"))
     if version is None:
-        raise ParallelError(f"'{run_ref(run)}' is no record of a run: it has no version", "nothing was changed")
+        raise ParallelError(f"'{chain.ref}' is no record of a {chain.kind}: it has no version", "nothing was changed")
     if version > VERSION:
         raise ParallelError(
-            f"the record of run {run} has version {version}; this git parallel writes up to version {VERSION}",
+            f"the record of {chain.title} has version {version}; this git parallel writes up to version {VERSION}",
             "nothing was changed; upgrade git parallel (reading works as far as possible)",
         )
 
@@ -215,8 +264,8 @@ def _refuse_newer(objects: Objects, run: str, tip: str) -> None:
 # --- what a message says ---------------------------------------------------------------------------
 
 
-def _trailers(run: str, link: _Link, entry: Entry, counts: str) -> list[tuple[str, str]]:
-    """Return all trailers of a record: the run, what the entry says, and where the run stands."""
+def _trailers(chain: Chain, link: _Link, entry: Entry, counts: str) -> list[tuple[str, str]]:
+    """Return all trailers of a record: whose it is, what the entry says, and where the run stands."""
     said = [(key, _one_line(value)) for key, value in entry.trailers]
     for key, _ in said:
         if not TRAILER.fullmatch(f"{key}:"):
@@ -226,7 +275,7 @@ def _trailers(run: str, link: _Link, entry: Entry, counts: str) -> list[tuple[st
         standing[COUNTS] = counts
     keys = {key for key, _ in said}
     inherited = [(key, standing[key]) for key in _STANDING if key in standing and key not in keys]
-    return [("Architect-Run", run), *said, *inherited]
+    return [(chain.key, chain.name), *said, *inherited]
 
 
 def _counts(objects: Objects, link: _Link, ended: Mapping[int, Status]) -> str:

@@ -30,14 +30,19 @@ class Claim:
 
 def claim(files: RunFiles) -> Claim | None:
     """Become the run's supervisor, or return None when somebody else is."""
-    descriptor = os.open(files.supervisor, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return claim_file(files.supervisor)
+
+
+def claim_file(path: str) -> Claim | None:
+    """Take the lock of this file, which is made when there is none; None when somebody else has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         return None
     sign(descriptor)
-    return Claim(descriptor, files.supervisor)
+    return Claim(descriptor, path)
 
 
 def sign(descriptor: int) -> None:
@@ -49,8 +54,13 @@ def sign(descriptor: int) -> None:
 
 def supervisor_pid(files: RunFiles) -> int | None:
     """The process id of the run's living supervisor, or None when there is none."""
+    return holder(files.supervisor)
+
+
+def holder(path: str) -> int | None:
+    """The process id of whoever holds the lock of this file, or None when nobody does."""
     try:
-        descriptor = os.open(files.supervisor, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
