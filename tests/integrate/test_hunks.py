@@ -76,16 +76,18 @@ def test_two_hunks_of_a_file_are_taken_apart(repo):
     )
 
 
-def test_the_last_hunk_finds_its_place_though_the_first_one_that_moves_it_is_left(repo):
+def test_a_hunk_finds_its_place_whether_or_not_the_one_that_moves_it_is_taken(repo):
     same = ["x\n"] * 60  # every place looks alike: only the numbers tell
     repo.write("n", "".join(same))
 
     def make():
         repo.write("n", "".join([*["new\n"] * 7, *same[:40], "here\n", *same[40:]]))
 
-    before, _, files = change(repo, make)
+    before, after, files = change(repo, make)
     done = content(repo, tree_after(repo, before, files, answered(files, "ny").chosen), "n")
     assert done == "".join([*same[:40], "here\n", *same[40:]]).encode()
+    both = content(repo, tree_after(repo, before, files, answered(files, "yy").chosen), "n")
+    assert both == content(repo, after, "n")
 
 
 def test_a_hunk_is_split_where_unchanged_lines_part_it(repo):
