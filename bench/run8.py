@@ -21,8 +21,10 @@ SCRIPT = """set -e
 for n in $(seq WORKERS); do
     git worktree add -q --no-track -b "plain/$n" "$PWD/.plain-$n" HEAD
 done
-seq WORKERS | xargs -P AT_ONCE -I{} sh -c 'cd .plain-{} && echo {} > new-{} && git add -A && git commit -q -m {}'
+seq WORKERS | xargs -P AT_ONCE -I{} sh -c 'cd .plain-{} && echo {} > new-{}COMMIT'
 """
+COMMIT = " && git add -A && git commit -q -m {}"
+"""What a run does besides, so that the work is not lost."""
 
 
 def fresh(path: Path) -> None:
@@ -47,8 +49,11 @@ def main() -> None:
         script = SCRIPT.replace("WORKERS", str(WORKERS)).replace("AT_ONCE", str(AT_ONCE))
         prepare = {"cwd": repo, "before": lambda: fresh(repo)}
         run = paired.Subject(f"git parallel, {WORKERS} workers", ours(repo), **prepare)
-        plain = paired.Subject("git worktree add + xargs -P", ["sh", "-c", script], **prepare)
-        kept = paired.report("run", paired.rounds([run, plain], given.rounds), {plain.name: SCRIPT_LIMIT})
+        plain, committing = (
+            paired.Subject(name, ["sh", "-c", script.replace("COMMIT", commit)], **prepare)
+            for name, commit in (("git worktree add + xargs -P", ""), ("the same, with commits", COMMIT))
+        )
+        kept = paired.report("run", paired.rounds([run, plain, committing], given.rounds), {plain.name: SCRIPT_LIMIT})
         if given.architect:
             tasks = [word for number in range(WORKERS) for word in ("--task", f"write {number} into new-{number}")]
             argv = [str(Path(given.architect).absolute()), "parallel", "--workers", str(AT_ONCE), "--quiet", *tasks]
