@@ -18,6 +18,7 @@ from git_parallel.git import Repository
 from git_parallel.plan.model import SCHEMA_VERSION, encode
 from git_parallel.store import objects, record
 from git_parallel.store.reading import Record, read
+from git_parallel.store.refs import Update
 
 Word = Literal["approved", "rejected", "changes"]
 
@@ -56,8 +57,12 @@ def give(
     message: str | None = None,
     comments: Sequence[Comment] = (),
     explicit: bool = False,
+    branch: str | None = None,
 ) -> Verdict:
-    """Record the present person's verdict on ``head``, at once; return it. Raises ParallelError."""
+    """Record the present person's verdict on ``head``, at once; return it. Raises ParallelError.
+
+    With ``branch`` (a full ref name) only while that is at ``head``: RaceError when it has moved.
+    """
     now = datetime.now(UTC)
     verdict = Verdict(
         run=run,
@@ -83,6 +88,7 @@ def give(
             ("Architect-Head", head),
         ],
         parents=[head],
+        updates=[Update(branch, head, head)] if branch else [],
         notes={head: line(verdict)},
     )
     return verdict

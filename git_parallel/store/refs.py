@@ -48,7 +48,8 @@ class Update:
     """One ref's change: to ``new`` (None deletes it) if it is still at ``old``.
 
     ``old`` is the value read before; the repository's null id (``Repository.zero``) means that the ref
-    must not exist; None does not look.
+    must not exist; None does not look. Where ``new`` is ``old`` nothing is written: the ref must only be
+    where it was.
     """
 
     ref: str
@@ -231,6 +232,8 @@ def _command(update: Update, zero: str) -> str:
     # A branch may be a symbolic ref, whose deletion would delete what it names. HEAD is meant to be followed.
     plain = "" if update.ref == "HEAD" else "option no-deref\0"
     old = update.old or ""
+    if update.new is not None and update.new == update.old:
+        return f"{plain}verify {update.ref}\0{old}"
     if update.new is not None:
         return f"{plain}update {update.ref}\0{update.new}\0{old}"
     if old == zero:  # `delete` refuses to expect nothing

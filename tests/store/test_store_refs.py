@@ -224,6 +224,18 @@ def test_without_an_old_value_nothing_is_expected(both, where, head):
     assert read_below(where, "refs/x") == {}
 
 
+def test_a_ref_that_must_stay_where_it_is_is_looked_at_and_not_written(both, where, head):
+    both.git("branch", "still")
+    both.git("checkout", "-q", "still")
+    before = both.git("reflog", "show", "--format=%H %gs", "HEAD")
+    transaction(where, [Update("refs/heads/still", head, head), Update("refs/heads/new", head, where.zero)])
+    assert both.git("reflog", "show", "--format=%H %gs", "HEAD") == before
+    moved = both.commit("moved")
+    with pytest.raises(RaceError):
+        transaction(where, [Update("refs/heads/still", head, head), Update("refs/heads/newer", head, where.zero)])
+    assert read(where, "refs/heads/still", "refs/heads/newer") == {"refs/heads/still": moved}
+
+
 def test_a_directory_where_a_ref_should_be_is_no_race(both, where, head):
     both.git("update-ref", "refs/x/a", head)
     with pytest.raises(GitError) as caught:
