@@ -170,7 +170,7 @@ class Guard:
                 return
             if self.urgent or (ordered and self.cause):
                 return
-            wait = LONGEST_POLL
+            wait = LONGEST_POLL if LINUX or until == "agent" else SETTLE  # no signal tells of others' children
             if self.deadline is not None and self.paused is None:
                 wait = min(wait, self.deadline - time.monotonic())
                 if wait <= 0:
@@ -236,7 +236,7 @@ class Guard:
         """Stop every process and the clock of the time limit."""
         if self.paused is None:
             self.paused = time.monotonic()
-            self.signal_all(set(), signal.SIGSTOP)
+            self.signal_all(signal.SIGSTOP)
 
     def unpause(self) -> None:
         """Let them go on; the time between does not count."""
@@ -244,7 +244,7 @@ class Guard:
             if self.deadline is not None:
                 self.deadline += time.monotonic() - self.paused
             self.paused = None
-            self.signal_all(set(), signal.SIGCONT)
+            self.signal_all(signal.SIGCONT)
 
     # The processes.
 
@@ -294,19 +294,26 @@ class Guard:
         """Say whether a process of the worker may live: for nothing on Linux, where wait(2) knows."""
         return self.reap() or (not LINUX and bool(self.members()))
 
-    def signal_all(self, done: set[tuple[int, int]], *signals: int) -> None:
-        """Send signals to every process that is not in ``done``, those included that appear meanwhile."""
-        for _ in range(5):
+    def signal_all(self, number: int) -> None:
+        """Send a signal once to every process, those included that appear meanwhile."""
+        done: set[tuple[int, int]] = set()
+        for _ in range(10):
             fresh = [process for process in self.members() if process.key not in done]
             if not fresh:
                 return
             for process in fresh:
                 done.add(process.key)
-                process.send(*signals)
+                process.send(number)
 
     def terminate(self) -> None:
-        """Ask every process that was not asked yet to end, and wake the stopped ones so that they can."""
-        self.signal_all(self.signalled, signal.SIGTERM, signal.SIGCONT)
+        """Ask every process that was not asked yet to end, and wake the stopped ones so that they can.
+
+        One listing only: what they start now, they start to clean up.
+        """
+        for process in self.members():
+            if process.key not in self.signalled:
+                self.signalled.add(process.key)
+                process.send(signal.SIGTERM, signal.SIGCONT)
 
     def destroy(self) -> list[int]:
         """Kill until nothing is left; return the ids of those that would not die."""
@@ -323,7 +330,8 @@ class Guard:
     def conclude(self, survivors: list[int], failure: str | None) -> None:
         """Tell how the agent ended, on the disk and to the supervisor."""
         killed = {pid for pid, _ in self.signalled} - {self.agent}
-        ending = make_ending(self.cause or "exit", self.reason, self.ended - self.begun, len(killed), survivors)
+        ended = self.ended if self.status is not None else time.monotonic()
+        ending = make_ending(self.cause or "exit", self.reason, ended - self.begun, len(killed), survivors)
         ending["spawn_error"] = failure
         if self.status is not None and failure is None:
             ending["exit_code"] = os.WEXITSTATUS(self.status) if os.WIFEXITED(self.status) else None

@@ -243,7 +243,7 @@ class GuardHost:
             if event == "lost" and guard.pid is None:
                 continue  # the zygote died before it forked: nothing was started, so try another one
             if event is None:
-                guard.kill("no answer")
+                guard._line.close()  # which it takes for our death, should it wake up
                 raise ParallelError("the guard process does not answer", *self._hints())
             return guard
         raise ParallelError("cannot start a guard process", *self._hints())
@@ -261,7 +261,7 @@ class GuardHost:
 
     def _request(self, spec: GuardSpec) -> Guard:
         """Hand one end of a new socket pair to the zygote, a new one if need be."""
-        ours, theirs = socket.socketpair()
+        ours, theirs = _socketpair()
         with theirs, self._lock:
             path = os.fsencode(os.path.abspath(spec.ending))
             for _ in range(_TRIES):
@@ -279,7 +279,7 @@ class GuardHost:
         raise ParallelError("cannot start a guard process", *self._hints())
 
     def _start_zygote(self) -> None:
-        ours, theirs = socket.socketpair()
+        ours, theirs = _socketpair()
         with theirs:
             try:
                 with open(self._log, "ab") as log:
@@ -293,7 +293,7 @@ class GuardHost:
                     )
             except OSError as error:
                 ours.close()
-                raise ParallelError(f"cannot start the guard process: {error.strerror}") from error
+                raise ParallelError(f"cannot start a guard process: {error.strerror}") from error
         self._control = ours
 
     def _drop_zygote(self) -> None:
@@ -303,6 +303,13 @@ class GuardHost:
         if self._zygote is not None:
             self._retired.append(self._zygote)
             self._zygote = None
+
+
+def _socketpair() -> tuple[socket.socket, socket.socket]:
+    try:
+        return socket.socketpair()
+    except OSError as error:
+        raise ParallelError(f"cannot start a guard process: {error.strerror}") from error
 
 
 def _readable(line: socket.socket, seconds: float) -> bool:

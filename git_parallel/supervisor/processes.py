@@ -60,19 +60,22 @@ class Process:
 
     def send(self, *signals: int) -> None:
         """Send signals to this very process; to none when it is gone, even if its number is in use again."""
-        with contextlib.suppress(OSError):  # gone, or not ours to signal (setuid): then it stays listed
-            if not LINUX:
-                if start_time(self.pid) == self.start:
-                    for number in signals:
-                        os.kill(self.pid, number)
+        descriptor = -1
+        if LINUX:
+            with contextlib.suppress(OSError):  # gone, as the next line finds; or pidfds are forbidden or unknown
+                descriptor = os.pidfd_open(self.pid)
+        try:
+            if start_time(self.pid) != self.start:
                 return
-            descriptor = os.pidfd_open(self.pid)
-            try:
-                now = look(self.pid)
-                if now is not None and now.start == self.start:
-                    for number in signals:
-                        signal.pidfd_send_signal(descriptor, number)
-            finally:
+            for number in signals:
+                if descriptor >= 0:
+                    signal.pidfd_send_signal(descriptor, number)
+                else:
+                    os.kill(self.pid, number)
+        except OSError:  # it ended just now, or is not ours to signal (setuid): then it stays listed
+            pass
+        finally:
+            if descriptor >= 0:
                 os.close(descriptor)
 
 

@@ -142,7 +142,10 @@ def become_guard(line: socket.socket, path: str) -> NoReturn:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         # Another guard's socket kept open here would be a lifeline that never breaks.
         os.dup2(line.detach(), 3, inheritable=False)
-        os.closerange(4, min(os.sysconf("SC_OPEN_MAX"), 1 << 20))
+        for name in os.listdir("/dev/fd"):
+            if int(name) > 3:
+                with contextlib.suppress(OSError):  # the listing's own is closed already
+                    os.close(int(name))
         Guard(socket.socket(fileno=3), path).live()
         code = 0
     except BaseException as error:

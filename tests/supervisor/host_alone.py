@@ -13,11 +13,12 @@ from git_parallel.supervisor.host import GuardHost, GuardSpec
 
 def main() -> None:
     directory, *argv = sys.argv[1:]
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for number in (signal.SIGHUP, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
     host = GuardHost(os.path.join(directory, "guard.log"))
     guards = []
-    for name in ("1", "2"):
+    for name in ("a", "b"):
         top = os.path.join(directory, name)
         os.mkdir(top)
         spec = GuardSpec(

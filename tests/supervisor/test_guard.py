@@ -213,22 +213,27 @@ def test_arguments_environment_and_directory_arrive_byte_for_byte(world: World) 
     assert "GIT_PARALLEL_RUN" not in world.output()
 
 
-def test_agent_gets_default_signals_its_own_session_and_no_descriptor_of_ours(world: World, tmp_path: Path) -> None:
-    world.host.close()
-    script = "grep -E 'Sig(Ign|Blk)' /proc/self/status; ls /proc/self/fd | tr '\\n' ' '; ps -o sid= -p $$; echo $$"
+def test_agent_gets_every_signal_whatever_its_supervisor_ignores_and_blocks(tmp_path: Path) -> None:
     top = tmp_path / "alone"
     top.mkdir()
-    with subprocess.Popen([sys.executable, HERE / "host_alone.py", top, "sh", "-c", script], stdout=-1) as alone:
-        assert alone.stdout is not None
-        alone.stdout.readline()
-        until((top / "2" / "exit.json").exists)
+    command = [sys.executable, HERE / "host_alone.py", top, "grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as alone:
+        until((top / "b" / "exit.json").exists)
         alone.kill()
-    lines = (top / "2" / "output.log").read_text().split("\n")
-    assert lines[0].split()[1].strip("0") == ""
-    assert lines[1].split()[1].strip("0") == ""
-    *descriptors, session = lines[2].split()
+    blocked, ignored = (line.split()[1] for line in (top / "b" / "output.log").read_text().splitlines())
+    assert (int(blocked, 16), int(ignored, 16)) == (0, 0)
+
+
+def test_agent_gets_its_own_session_and_no_descriptor_of_ours(world: World) -> None:
+    guards = [world.start("sleep", "60") for _ in range(2)]
+    world.run("sh", "-c", "ls /proc/self/fd | tr '\\n' ' '; ps -o sid= -p $$; echo $$")
+    first, second = world.output().splitlines()
+    *descriptors, session = first.split()
     assert descriptors == ["0", "1", "2", "3"]  # the last one is the directory that ls reads
-    assert session == lines[3]
+    assert session == second
+    for guard in guards:
+        guard.kill("x")
+        assert guard.wait(20) is not None
 
 
 # Being told to end.
@@ -250,7 +255,7 @@ def test_timeout_kills_who_does_not_listen(world: World) -> None:
 
 
 def test_stop_gives_the_grace_and_remembers_the_reason(world: World) -> None:
-    guard = world.start("sh", "-c", "trap 'sleep 0.2; echo bye; exit 0' TERM; echo up; sleep 60 & wait", grace=10)
+    guard = world.start("sh", "-c", "trap 'sleep 0.2; echo bye; exit 0' TERM; echo up; sleep 60 & wait; wait", grace=10)
     until(world.output)
     guard.stop("budget")
     guard.stop("second thoughts")
@@ -291,6 +296,9 @@ def test_stopped_process_gets_to_hear_the_request(world: World) -> None:
 def test_termination_of_the_guard_is_a_stop(world: World) -> None:
     guard = world.start("sleep", "60")
     assert guard.pid is not None
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):  # a terminal's are not for it
+        os.kill(guard.pid, number)
+    assert guard.wait(0.2) is None
     os.kill(guard.pid, signal.SIGTERM)
     ending = guard.wait(20)
     assert ending is not None
@@ -303,20 +311,22 @@ def test_guard_that_its_agent_suspends_goes_on(world: World) -> None:
 
 
 def test_pause_stops_processes_and_clock(world: World) -> None:
-    guard = world.start("sh", "-c", "while :; do echo x; sleep 0.01; done", timeout=1.0)
+    program = "import time\nwhile True: print('x', flush=True); time.sleep(0.01)"
+    guard = world.start(sys.executable, "-c", program, timeout=3.0)
     until(world.output)
     guard.pause()
     started = guard.started()
     assert started is not None
     until(lambda: psutil.Process(started.pid).status() == psutil.STATUS_STOPPED)
     before = world.output()
-    assert guard.wait(1.2) is None
+    assert guard.wait(0.6) is None
     assert world.output() == before
     guard.unpause()
     until(lambda: world.output() != before)
     ending = guard.wait(20)
     assert ending is not None
     assert ending.ended_by == "timeout"
+    assert ending.duration >= 3.0 + 0.6
 
 
 def test_paused_agent_can_be_stopped(world: World) -> None:
@@ -384,6 +394,16 @@ def test_nothing_is_left_after_a_kill(world: World) -> None:
     assert (ending.ended_by, ending.reason, ending.survivors) == ("kill", "now", ())
 
 
+def test_what_outlives_the_agent_is_asked_first(world: World) -> None:
+    daemon = "trap 'sleep 0.1; echo bye; exit 0' TERM; echo up; sleep 60 & wait"
+    ending = world.run(
+        "sh", "-c", f'setsid sh -c "{daemon}" & while ! grep -q up {world.top}/1/output.log; do :; done', grace=10
+    )
+    assert (ending.exit_code, ending.ended_by) == (0, "exit")
+    assert world.output() == "up\nbye\n"
+    assert ending.killed == 2
+
+
 def test_process_without_a_first_thread_is_killed(world: World) -> None:
     guard = world.escape("headless")
     pid = next(int(line.split()[1]) for line in world.output().splitlines() if line.startswith("headless"))
@@ -404,16 +424,29 @@ def test_nothing_is_left_when_the_supervisor_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE) as alone:
         assert alone.stdout is not None
         ids = json.loads(alone.stdout.readline())
-        until(lambda: all("up\n" in (top / name / "output.log").read_text() for name in "12"))
+        until(lambda: all("up\n" in (top / name / "output.log").read_text() for name in "ab"))
         assert alive(mark)
         alone.kill()
     until(lambda: not alive(mark), 1 + SLACK)
     until(lambda: not any(psutil.pid_exists(pid) for pid in (ids["zygote"], *ids["guards"])))
-    for name in "12":
+    for name in "ab":
         ending = read_ending(str(top / name / "exit.json"))
         assert ending is not None
         assert (ending.ended_by, ending.reason) == ("lifeline", "the supervisor died")
         assert ending.survivors == ()
+
+
+def test_nothing_is_left_of_a_supervisor_inside_an_agent(world: World) -> None:
+    inner = [str(HERE / "escapees.py"), "setsid,ignores_term,cleared_environment,respawner", world.mark]
+    guard = world.start(sys.executable, str(HERE / "host_alone.py"), str(world.top), sys.executable, *inner)
+    until(lambda: "zygote" in world.output())
+    ids = json.loads(world.output())
+    guard.stop("x")
+    ending = guard.wait(20)
+    assert ending is not None
+    assert alive(world.mark) == []
+    assert not any(psutil.pid_exists(pid) for pid in (ids["zygote"], *ids["guards"]))
+    assert ending.survivors == ()
 
 
 def test_nothing_is_left_when_the_guard_is_killed(world: World) -> None:
