@@ -148,12 +148,9 @@ def _check(context: Context, job: Job, number: int, command: str) -> CheckResult
             )
         )
         ending = guard.wait()
-    if ending is None or ending.ended_by != "exit":
-        code = None
-    else:
-        code = ending.exit_code if ending.signal is None else -ending.signal
-    context.journal.append("check", worker=job.worker, source="process", command=command, exit_code=code)
-    return CheckResult(command, code, ending.duration if ending else 0.0)
+    result = outcome.check_result(command, ending)
+    context.journal.append("check", worker=job.worker, source="process", command=command, exit_code=result.exit_code)
+    return result
 
 
 def _evidence(context: Context, attempt: Attempt, work: _Work) -> Evidence:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from git_parallel.plan.model import CheckResult, Status
+from git_parallel.supervisor.host import Ending
 
 Said = Literal["done", "failed", "partial", "unknown", "stop_run"]
 
@@ -89,3 +90,11 @@ def _done(evidence: Evidence) -> tuple[Status, str]:
 def worth_retrying(status: Status, reason: str, work: bool) -> bool:
     """Say whether another attempt may help: never once there is work, and only for passing causes."""
     return status == "failed" and not work and reason in ("signal", "rate_limit", "api_error", "guard_died", "spawn")
+
+
+def check_result(command: str, ending: Ending | None) -> CheckResult:
+    """What a check said: green only when it ended by itself, with 0."""
+    if ending is None:
+        return CheckResult(command, None, 0.0)
+    code = ending.exit_code if ending.signal is None else -ending.signal
+    return CheckResult(command, code if ending.ended_by == "exit" else None, ending.duration)
