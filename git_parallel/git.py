@@ -153,6 +153,14 @@ class Git:
         argv = ["git", *self.options, *arguments]
         return subprocess.run(argv, env={**clean_environment(), **(env or {})}, cwd=self.cwd, check=False).returncode
 
+    def own(self, variable: str) -> str:
+        """What ``git var`` says in the person's own environment: GIT_EDITOR, GIT_PAGER. Raises GitError."""
+        argv = ["git", *self.options, "var", variable]
+        done = subprocess.run(argv, capture_output=True, env=clean_environment(), cwd=self.cwd, check=False)
+        if done.returncode:
+            raise GitError(argv, done.returncode, done.stderr)
+        return os.fsdecode(done.stdout).rstrip("\n")
+
     def _argv(self, arguments: Sequence[str], hooks: bool) -> tuple[str, ...]:
         return ("git", *self.options, *(() if hooks else _PLUMBING), *arguments)
 
