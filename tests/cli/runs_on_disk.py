@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -174,3 +176,16 @@ def start_run(
 def git(repo: Path, *arguments: str) -> str:
     done = subprocess.run(["git", *arguments], cwd=repo, capture_output=True, text=True, check=True)
     return done.stdout.strip()
+
+
+def read_until(descriptor: int, wanted: bytes, seconds: float = 30.0) -> bytes:
+    """Read until ``wanted`` has come, or fail; a program that says nothing must not hang the tests."""
+    seen, deadline = b"", time.monotonic() + seconds
+    while wanted not in seen:
+        left = deadline - time.monotonic()
+        assert left > 0, f"{wanted!r} not in {seen!r}"
+        if select.select([descriptor], [], [], left)[0]:
+            data = os.read(descriptor, 65536)
+            assert data, f"{wanted!r} not in {seen!r}, and there is no more"
+            seen += data
+    return seen

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from runs_on_disk import RUN, start_run
+from runs_on_disk import RUN, read_until, start_run
 
 from git_parallel.git import Repository
 from git_parallel.store.logs import write_logs
@@ -76,31 +76,31 @@ def test_output_whose_file_is_gone_comes_from_git(repo) -> None:
 def test_following_ends_with_the_worker_and_misses_nothing(repo, ending: str) -> None:
     run = start_run(repo.path, "one").running(1).output(1, b"first\n")
     process = subprocess.Popen(
-        [sys.executable, "-m", "git_parallel", "log", "-f", "1"], cwd=repo.path, stdout=subprocess.PIPE
+        [sys.executable, "-m", "git_parallel", "log", "-f", "1"], cwd=repo.path, stdout=subprocess.PIPE, bufsize=0
     )
     assert process.stdout is not None
-    assert process.stdout.readline() == b"first\n"
+    assert read_until(process.stdout.fileno(), b"\n") == b"first\n"
     run.output(1, b"second\n")
-    assert process.stdout.readline() == b"second\n"
+    assert read_until(process.stdout.fileno(), b"\n") == b"second\n"
     assert process.poll() is None
     run.output(1, b"x" * 300_000 + b"last")
     if ending == "ended":
         run.ended(1)
     else:
         run.crash()
-    assert process.stdout.read() == b"x" * 300_000 + b"last"
-    assert process.wait(timeout=30) == 0
-    process.stdout.close()
+    rest, _ = process.communicate(timeout=30)
+    assert rest == b"x" * 300_000 + b"last"
+    assert process.returncode == 0
 
 
 def test_following_waits_for_a_worker_that_has_not_started(repo) -> None:
     run = start_run(repo.path, "one")
     process = subprocess.Popen(
-        [sys.executable, "-m", "git_parallel", "log", "-f", "1"], cwd=repo.path, stdout=subprocess.PIPE
+        [sys.executable, "-m", "git_parallel", "log", "-f", "1"], cwd=repo.path, stdout=subprocess.PIPE, bufsize=0
     )
     assert process.stdout is not None
     run.running(1).output(1, b"here\n")
-    assert process.stdout.readline() == b"here\n"
+    assert read_until(process.stdout.fileno(), b"\n") == b"here\n"
     run.ended(1)
     assert process.wait(timeout=30) == 0
     process.stdout.close()

@@ -126,7 +126,7 @@ def test_an_interrupted_worker_is_not_timed_beyond_what_was_seen() -> None:
     assert table.elapsed(view(state="interrupted", started=START), NOW + 9999) is None
 
 
-@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 140])
+@pytest.mark.parametrize("width", [8, 14, 20, 40, 60, 80, 100, 140])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     title = "修正 " * 40 + "\x1b[31m"
     views = [
