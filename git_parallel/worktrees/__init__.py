@@ -10,7 +10,8 @@ from git_parallel.worktrees.names import FIELDS, Place, Template, branch_fault, 
 from git_parallel.worktrees.placing import allocate, exclude
 from git_parallel.worktrees.populate import Features, Submodule, features, populate
 from git_parallel.worktrees.registry import Entry, entries, opened, paired, register
-from git_parallel.worktrees.trash import Purged, Trashed, purge, retire, trashed
+from git_parallel.worktrees.removal import retire
+from git_parallel.worktrees.trash import Purged, Trashed, purge, trashed
 
 __all__ = [
     "FIELDS",

@@ -183,7 +183,7 @@ class _Site:
         if not os.path.isdir(above):
             raise _misplaced(template, f"'{above}' is not a directory")
         if not os.access(above, os.W_OK | os.X_OK):
-            raise ParallelError(f"cannot create worktrees in '{above}': permission denied", _another(WORKTREE))
+            raise ParallelError(f"cannot create worktrees in '{above}': it is not writable", _another(WORKTREE))
 
     def _inside(self, path: str, own: str, template: str) -> UsageError:
         if self.repo.main_top == self.repo.common_dir:  # git's guess from a linked worktree

@@ -52,7 +52,7 @@ def features(repo: Repository, base: str) -> Features:
     One git call where neither LFS nor a submodule is configured; two more for LFS, two and one for each
     submodule otherwise.
     """
-    configured = _settings(repo.git.run("config", "-z", "--get-regexp", _CONFIGURATION, ok=(0, 1)))
+    configured = {entry.key: entry.value for entry in repo.settings if re.search(_CONFIGURATION, entry.key)}
     lfs: Literal["no", "yes", "missing"] = "no"
     if any(key.startswith("filter.lfs.") and value for key, value in configured.items()) and _uses_lfs(repo, base):
         lfs = "yes" if repo.common.run("lfs", "version", ok=range(256)).returncode == 0 else "missing"
@@ -81,7 +81,7 @@ def populate(repo: Repository, path: str, needs: Features | None = None) -> list
         filling.run(*arguments, env={"GIT_LFS_SKIP_SMUDGE": "1"})
     except GitError as error:
         raise ParallelError(
-            f"cannot fill worktree '{path}': {_reason(error)}",
+            f"cannot fill worktree '{path}': {_reason(error)}{_full(path)}",
             "its branch and what was written so far are kept",
         ) from error
     warnings = list(needs.warnings)
@@ -91,6 +91,15 @@ def populate(repo: Repository, path: str, needs: Features | None = None) -> list
         warnings.append("git-lfs is not installed: files kept by LFS are pointers in the worktrees")
     warnings.extend(_check_out(git, needs.submodules))
     return warnings
+
+
+def _full(path: str) -> str:
+    """Git says which file it could not write, but not why: say it when the disk is full."""
+    with suppress(OSError):
+        free = os.statvfs(path)
+        if free.f_bavail == 0 or (free.f_files and free.f_favail == 0):
+            return " (no space left on device)"
+    return ""
 
 
 def _uses_lfs(repo: Repository, base: str) -> bool:

@@ -6,11 +6,12 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from workers_on_disk import worker
 
-from git_parallel.errors import ParallelError
+from git_parallel.errors import GitError, ParallelError
 from git_parallel.git import Git, Repository
 from git_parallel.worktrees import Features, features, populate
 
@@ -77,6 +78,21 @@ def test_a_filter_that_fails_is_an_error_that_says_what_is_kept(repo):
     assert "broken" in caught.value.message
     assert "kept" in caught.value.hints[0]
     assert made.path.exists()
+
+
+def test_a_full_disk_is_named_where_git_does_not(repo, monkeypatch):
+    made = worker(repo.path, fill=False)
+    run = Git.run
+
+    def full(self, *words, **more):
+        if words[0] == "read-tree":
+            raise GitError(words, 128, b"error: unable to write file src/a.txt\nfatal: Could not reset index file")
+        return run(self, *words, **more)
+
+    monkeypatch.setattr(Git, "run", full)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=0, f_files=0, f_favail=0))
+    with pytest.raises(ParallelError, match="no space left on device"):
+        populate(made.repo, made.place.path)
 
 
 def test_submodule_recursion_in_the_configuration_does_not_reach_for_the_network(repo):

@@ -204,6 +204,29 @@ def test_a_parent_that_is_a_file(repo):
         register(discover(repo.path), place, reason="x")
 
 
+def test_a_parent_that_is_not_writable(repo, tmp_path):
+    place = Place(1, "architect/parallel-1", str(tmp_path / "sealed/1"))
+    repo.git("branch", place.branch)
+    (tmp_path / "sealed").mkdir()
+    (tmp_path / "sealed").chmod(0o500)
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from test_worktrees_registry import *\n"
+        "for act in (lambda: places(discover('.'), 1, worktree=sys.argv[2] + '/{n}'),"
+        "            lambda: register(discover('.'), Place(1, sys.argv[3], sys.argv[2] + '/1'), reason='x')):\n"
+        "    try: print(act())\n"
+        "    except ParallelError as error: print(error.message)\n"
+    )
+    argv = [sys.executable, "-c", program, os.path.dirname(__file__), str(tmp_path / "sealed"), place.branch]
+    if os.geteuid() == 0:  # root may write anywhere
+        argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", *argv]
+    done = subprocess.run(argv, cwd=repo.path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        f"cannot create worktrees in '{tmp_path / 'sealed'}': it is not writable",
+        f"cannot create worktree '{place.path}': permission denied",
+    ]
+    assert admin_names(repo) == []
+
+
 def test_git_killed_in_the_middle_leaves_nothing(repo, monkeypatch):
     place = fresh(repo)
     repository = discover(repo.path)

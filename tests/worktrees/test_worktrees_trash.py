@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from workers_on_disk import RUN, Worker, worker
 
 from git_parallel.errors import GitError, ParallelError, RefusedError
 from git_parallel.git import Git, Repository
-from git_parallel.worktrees import entries, paired, purge, retire, trash, trashed
+from git_parallel.worktrees import entries, paired, purge, removal, retire, trash, trashed
 
 DAY = 86400.0
 
@@ -49,6 +50,17 @@ def test_the_files_are_moved_with_what_says_whose_they_were(repo, made):
     assert item.present
     assert Path(item.top).parent == repo.path / ".git/architect/trash"
     assert Path(item.top).name.endswith(f"-{RUN}-1")
+
+
+def test_a_detached_head_and_refs_that_are_no_files(repo, made, monkeypatch):
+    made.git("switch", "-q", "--detach")
+    assert removal._branch(made.repo, made.place.path, made.admin) is None
+    made.git("switch", "-q", "architect/parallel-1")
+    head = Path(made.admin, "HEAD")
+    head.write_text("ref: refs/heads/.invalid\n")  # as with reftable
+    listed = [replace(entries(made.repo)[1], branch="refs/heads/from git")]
+    monkeypatch.setattr(removal, "entries", lambda _: listed)
+    assert removal._branch(made.repo, made.place.path, made.admin) == "refs/heads/from git"
 
 
 def test_the_entry_goes_and_a_copy_of_it_stays(repo, made):
@@ -155,14 +167,14 @@ STEPS = ["_describe", "_copy_entry", "_move", "_keep_modules", "forget"]
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
 def test_interrupted_anywhere_a_second_call_finishes(repo, made, monkeypatch, step, when):
-    original = getattr(trash, step)
+    original = getattr(removal, step)
 
     def interrupted(*arguments, **more):
         if when == "after":
             original(*arguments, **more)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(trash, step, interrupted)
+    monkeypatch.setattr(removal, step, interrupted)
     with pytest.raises(KeyboardInterrupt):
         remove(made)
     monkeypatch.undo()
@@ -196,6 +208,14 @@ def test_a_directory_removed_by_hand(repo, made):
     assert paths(made.repo) == []
     assert trashed(made.repo) == []
     assert remove(made) == ""
+
+
+def test_an_empty_directory_at_the_path_counts_as_none(made):
+    shutil.rmtree(made.path)
+    made.path.mkdir()
+    assert remove(made) == ""
+    assert not made.path.exists()
+    assert paths(made.repo) == []
 
 
 def test_an_entry_removed_by_hand(made):
@@ -299,7 +319,7 @@ def test_a_move_that_fails_leaves_everything_as_it_was(made, monkeypatch):
     def full(source, target):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(trash.os, "rename", full)
+    monkeypatch.setattr(removal.os, "rename", full)
     with pytest.raises(ParallelError) as caught:
         remove(made)
     monkeypatch.undo()
@@ -314,7 +334,7 @@ def test_an_entry_that_cannot_be_removed_says_where_the_files_are(made, monkeypa
     def broken(*_):
         raise GitError(("git",), 128, b"fatal: failed to delete")
 
-    monkeypatch.setattr(trash, "forget", broken)
+    monkeypatch.setattr(removal, "forget", broken)
     with pytest.raises(ParallelError) as caught:
         remove(made)
     assert trashed(made.repo)[0].files in caught.value.hints[0]
@@ -333,7 +353,7 @@ def two_disks(monkeypatch):
             raise OSError(18, "Invalid cross-device link")
         rename(source, target)
 
-    monkeypatch.setattr(trash.os, "rename", crossing)
+    monkeypatch.setattr(removal.os, "rename", crossing)
 
 
 def test_on_another_file_system_the_trash_is_beside_the_worktree(repo, made, two_disks):
@@ -382,6 +402,26 @@ def test_only_what_has_expired_is_deleted(repo, made):
     assert not os.path.exists(first.top)
     assert trashed(made.repo) == [last]
     assert os.path.exists(last.files)
+
+
+def test_what_is_nowhere_else_never_expires(made):
+    retire(made.repo, made.place.path, made.admin, run=RUN, worker=1, hold=["lib: commits on no branch"])
+    (item,) = trashed(made.repo)
+    assert item.hold == ("lib: commits on no branch",)
+    assert purge(made.repo, -1) == []
+    assert Path(item.files, "untracked").exists()
+
+
+def test_submodules_in_the_trash_outlive_a_second_removal_of_the_same_worktree(repo, made):
+    modules = Path(made.admin, "modules/lib")
+    modules.mkdir(parents=True)
+    (modules / "objects").write_text("the only copy\n")
+    remove(made)
+    (first,) = trashed(made.repo)
+    shutil.rmtree(first.files)  # by hand
+    repo.git("branch", "-D", "architect/parallel-1")
+    remove(worker(repo.path))
+    assert Path(first.top, "admin/modules/lib/objects").read_text() == "the only copy\n"
 
 
 def test_links_are_removed_and_never_followed(repo, made, tmp_path):
