@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import IO
+from typing import IO, NamedTuple
 
 from git_parallel.errors import GitError, ParallelError
 
@@ -173,6 +173,15 @@ class Git:
         return env
 
 
+class Setting(NamedTuple):
+    """One entry of git's configuration. ``origin`` is `--show-origin`'s; ``given`` is False for a key without a value."""
+
+    origin: str
+    key: str
+    value: str
+    given: bool
+
+
 @dataclass(frozen=True)
 class Repository:
     """The repository a command was called in. All paths are absolute.
@@ -248,9 +257,23 @@ class Repository:
         return "0" * (64 if self.object_format == "sha256" else 40)
 
     @cached_property
+    def settings(self) -> tuple[Setting, ...]:
+        """Git's whole configuration as the caller sees it, the last value of a key winning: one call for a command."""
+        # The caller's own git directory: a linked worktree may be configured apart (extensions.worktreeConfig).
+        here = self.git_dir if os.path.isdir(self.git_dir) else self.common_dir
+        git = Git((f"--git-dir={here}",), self.common_dir)
+        fields = git.run("config", "--list", "-z", "--show-origin", hooks=True).fields
+        pairs = zip(fields[::2], fields[1::2], strict=True)
+        return tuple(Setting(origin, *entry.partition("\n")[::2], "\n" in entry) for origin, entry in pairs)
+
+    def setting(self, key: str) -> str | None:
+        """The value of a configuration key (section and name in lower case), or None."""
+        return next((setting.value for setting in reversed(self.settings) if setting.key == key), None)
+
+    @cached_property
     def main_top(self) -> str | None:
         """The top of the main worktree, or None when the repository is bare."""
-        configured = self.common.run("config", "--get", "core.worktree", ok=(0, 1)).text
+        configured = self._common_setting("core.worktree")
         if configured:
             return os.path.normpath(os.path.join(self.common_dir, configured))
         if os.path.basename(self.common_dir) == ".git" and not self._common_is_bare():
@@ -269,7 +292,13 @@ class Repository:
         return tuple(int(part) for part in words[2].split(".")[:3] if part.isdigit())
 
     def _common_is_bare(self) -> bool:
-        return self.common.run("config", "--type=bool", "--get", "core.bare", ok=(0, 1)).text == "true"
+        return self._common_setting("core.bare") == "true"
+
+    def _common_setting(self, key: str) -> str:
+        """A setting of the main worktree, which a linked one may have differently (extensions.worktreeConfig)."""
+        if self.git_dir == self.common_dir:
+            return self.setting(key) or ""
+        return self.common.run("config", "--get", key, ok=(0, 1)).text
 
 
 def _ask_each(env: Mapping[str, str], cwd: str | None, *questions: str) -> Iterator[str]:

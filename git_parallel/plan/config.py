@@ -61,6 +61,8 @@ class Config:
     worktree: str
     grace: float
     strategy: str
+    message: str | None
+    check_timeout: float | None
     notify: str | None
     trash_expire: float | None
     lfs: str
@@ -141,17 +143,16 @@ def _from_document(document: configfile.Document, layer: Layer) -> _Values:
 
 def _from_git(repo: Repository) -> _Values:
     """Read ``parallel.*``; keys with a subsection (``parallel.NAME.key``) are kept free for later."""
-    done = repo.git.run("config", "--show-origin", "-z", "--get-regexp", r"^parallel\.", ok=(0, 1))
     values: _Values = {}
-    fields = done.fields
-    for source, entry in zip(fields[::2], fields[1::2], strict=True):
-        key, newline, text = entry.partition("\n")
+    for source, key, text, given in repo.settings:
+        if not key.startswith("parallel."):
+            continue
         if key.count(".") > 1:
             continue
         setting = by_git_key(key)
         if setting is None:
             raise _unknown_key(key, source)
-        if not newline:
+        if not given:
             raise _bad_key(setting, source, "has no value")
         origin = _git_origin(source)
         if setting.shape == "list":

@@ -63,6 +63,11 @@ def batch(repo: Repository, names: Sequence[str]) -> list[Found | None]:
     return found
 
 
+_ROLES = ("AUTHOR", "COMMITTER")
+# Names and addresses of which ident.c strips nothing.
+_CLEAN = re.compile(r"\w[\w @+-]*(?:[.'][\w @+-]+)*(?<! )")
+
+
 # --- who writes ------------------------------------------------------------------------------------
 
 
@@ -93,8 +98,26 @@ def _people(repo: Repository, environment: tuple[tuple[str, str], ...]) -> tuple
     # The caller's own git directory: a linked worktree may have an identity of its own (config.worktree).
     here = repo.git_dir if os.path.isdir(repo.git_dir) else repo.common_dir
     git = Git((f"--git-dir={here}",), repo.common_dir)
-    fixed = {name for name, _ in environment}
-    return _person(git, "AUTHOR", "GIT_AUTHOR_DATE" in fixed), _person(git, "COMMITTER", "GIT_COMMITTER_DATE" in fixed)
+    given = dict(environment)
+    author, committer = (
+        _plain(repo, role, given) or _person(git, role, f"GIT_{role}_DATE" in given) for role in _ROLES
+    )
+    return author, committer
+
+
+def _plain(repo: Repository, role: str, environment: Mapping[str, str]) -> Person | None:
+    """The identity where it is simply set, without asking git: no fixed date, and nothing that git would clean up."""
+    if f"GIT_{role}_DATE" in environment:
+        return None
+    parts = []
+    for part in ("name", "email"):
+        configured = repo.setting(f"{role.lower()}.{part}") or repo.setting(f"user.{part}")
+        value = environment.get(f"GIT_{role}_{part.upper()}") or configured
+        if value is None or not _CLEAN.fullmatch(value):
+            return None
+        parts.append(value)
+    time.tzset()  # TZ may have changed since the last look
+    return Person(f"{parts[0]} <{parts[1]}>", None, time.strftime("%z"))
 
 
 def _person(git: Git, role: str, fixed: bool) -> Person:
@@ -261,7 +284,7 @@ class Objects:
     def _write(self, thing: ShaFile) -> str:
         oid = thing.get_id(self._format).decode()
         try:
-            if _shared(self._repo.common_dir):
+            if _shared(self._repo):
                 self._write_by_git(thing)
             else:
                 self._write_loose(oid, thing.as_legacy_object())
@@ -321,11 +344,9 @@ class Objects:
         return thing
 
 
-@lru_cache(maxsize=8)
-def _shared(common_dir: str) -> bool:
+def _shared(repo: Repository) -> bool:
     """Say whether others write here too: only git gives objects the permissions of core.sharedRepository."""
-    git = Git((f"--git-dir={common_dir}",), common_dir)
-    return git.run("config", "--get", "core.sharedRepository", ok=(0, 1)).text not in ("", "0", "umask", "false", "no")
+    return (repo.setting("core.sharedrepository") or "") not in ("", "0", "umask", "false", "no")
 
 
 def _entry(tree: Tree, name: str) -> tuple[int, str]:

@@ -67,7 +67,7 @@ def fence(repo: Repository, directory: str) -> Fence:
 
     A relative ``core.hooksPath`` of the repository stays relative: git runs hooks at the top of each worktree.
     """
-    configured = repo.git.run("config", "--type=path", "--get", "core.hooksPath", ok=(0, 1), hooks=True).text
+    configured = os.path.expanduser(repo.setting("core.hookspath") or "")
     scripts = _scripts()
     os.makedirs(directory, exist_ok=True)
     for name in (*OURS, *_OTHERS):

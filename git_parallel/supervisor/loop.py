@@ -138,7 +138,7 @@ class Supervisor:
         worker.thread.join()
         if worker.result is None:
             self.failures[number] = worker.failure or "unknown"
-            self.display.message(f"[{number}] not recorded: {self.failures[number]}; its worktree is kept")
+            self.display.message(f"[{number}] not recorded: {self.failures[number]}; its worktree is kept", always=True)
             return
         self.results[number] = worker.result
         self._show(number, **worker.shown(), result=worker.result)
@@ -251,7 +251,9 @@ class Supervisor:
         try:
             close_record(context, self.results)
         except (ParallelError, OSError) as error:
-            self.display.message(f"the run's last record could not be written: {error}; it is completed later")
+            self.display.message(
+                f"the run's last record could not be written: {error}; it is completed later", always=True
+            )
             return
         context.journal.close()
         self.held.release()
