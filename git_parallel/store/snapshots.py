@@ -83,7 +83,9 @@ def look(
 
     Raises GitError when git cannot read the worktree or write objects; nothing of the worktree is changed.
     """
-    return look_at(repo.at(worktree), admin, scratch, leave, thorough=thorough)
+    # Named, not found: were the worktree's .git file gone, git would find the repository around it.
+    git = Git((f"--git-dir={admin}", f"--work-tree={worktree}"), worktree)
+    return look_at(git, admin, scratch, leave, thorough=thorough)
 
 
 def look_at(git: Git, admin: str, scratch: str, leave: Sequence[str] = (), *, thorough: bool = False) -> Look:
