@@ -480,6 +480,24 @@ def test_nothing_that_kept_its_environment_is_left_when_guard_and_zygote_are_kil
     assert other.wait(20) is not None
 
 
+def test_agent_dies_with_guard_and_zygote_and_an_incomplete_marker_kills_nobody(world: World) -> None:
+    env = {**os.environ, "GIT_PARALLEL_RUN": world.mark}
+    other = world.escape("child", mark="one of the same run", env={**env, "GIT_PARALLEL_WORKER": "7"})
+    guard = world.start("sleep", "60", env=env)
+    started = guard.started()
+    assert guard.pid is not None
+    assert started is not None
+    os.kill(world.host.pid, signal.SIGKILL)
+    os.kill(guard.pid, signal.SIGKILL)
+    ending = guard.wait(20)
+    assert ending is not None
+    assert (ending.ended_by, ending.killed) == ("guard-died", 0)
+    until(lambda: not psutil.pid_exists(started.pid))
+    assert len(alive("one of the same run")) == 2
+    other.stop("x")
+    assert other.wait(20) is not None
+
+
 def test_one_workers_end_does_not_touch_another(world: World) -> None:
     first = world.escape("setsid,double_fork,many", mark="first")
     second = world.escape("setsid,double_fork,cleared_environment,hopper")
