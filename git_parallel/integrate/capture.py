@@ -64,7 +64,7 @@ def capture(repo: Repository, objects: Objects, remains: Remains, *, branch_goes
     there = refs.read(repo, kept_name, wip_name)
     head = remains.tip if branch_goes else None
     case = _Case(repo, objects, remains, head, there.get(kept_name), there.get(wip_name))
-    return _without_worktree(case) if remains.standing == "none" else _with_worktree(case)
+    return _without_worktree(case) if remains.admin is None else _with_worktree(case)
 
 
 def peek(repo: Repository, remains: Remains, *, branch_goes: bool) -> Captured:

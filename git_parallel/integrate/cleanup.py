@@ -7,6 +7,7 @@ finds what is left and goes on; nothing before the last step depends on what the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,15 +15,17 @@ from typing import Literal
 from git_parallel import worktrees
 from git_parallel.errors import ParallelError, RaceError
 from git_parallel.git import Repository
-from git_parallel.integrate import capture, merged, remains, removal
+from git_parallel.integrate import capture, merged, obstacles, remains, removal
 from git_parallel.integrate.capture import Captured
-from git_parallel.integrate.remains import Obstacle, Remains
+from git_parallel.integrate.obstacles import Obstacle
+from git_parallel.integrate.remains import Remains
 from git_parallel.integrate.removal import Removal
 from git_parallel.layout import kept_ref
 from git_parallel.store import reading, record, refs
 from git_parallel.store.objects import Objects
 from git_parallel.store.refs import Update
 from git_parallel.supervisor.journal import timestamp
+from git_parallel.worktrees import Entry
 
 _TRIES = 3
 
@@ -85,7 +88,7 @@ def _clean_run(
         if not worker.something:
             outcomes.append(Outcome(worker, "nothing"))
             continue
-        stop = remains.obstacle(repo, worker, options.here) or newer
+        stop = obstacles.worktree(repo, worker, options.here) or newer
         if stop is None and options.merged:
             stop = _unmerged(repo, objects, worker, target)
         if stop is not None:
@@ -126,7 +129,7 @@ def _unmerged(repo: Repository, objects: Objects, worker: Remains, target: str |
 def _remove_worker(repo: Repository, objects: Objects, worker: Remains, options: Options) -> Outcome:
     """Keep everything, then move the worktree away. The branch is left for :func:`_record`."""
     for tries_left in reversed(range(_TRIES)):
-        obstacle = None if options.keep_branches else worker.branch_obstacle
+        obstacle = None if options.keep_branches else obstacles.branch(repo, worker, worktrees.entries(repo))
         branch_goes = worker.tip is not None and obstacle is None and not options.keep_branches
         if worker.standing == "none" and not branch_goes:
             return Outcome(worker, "refused" if obstacle is not None else "kept", obstacle or _BRANCH_STAYS)
@@ -177,14 +180,15 @@ class _BlockedError(Exception):
 def _keep_and_retire(repo: Repository, worker: Remains, captured: Captured, options: Options) -> str | None:
     """Under the lock: see that nothing came up, put the refs in place, move the worktree to the trash."""
     with refs.locked(repo):
-        if (came_up := remains.obstacle(repo, worker, options.here)) is not None:
+        if (came_up := obstacles.worktree(repo, worker, options.here)) is not None:
             raise _BlockedError(came_up)
         if captured.at is not None and capture.head_now(repo, worker) != captured.at:
             raise RaceError("the worktree's HEAD moved")
         refs.transaction(repo, captured.updates, message=f"parallel: kept by cleanup of {worker.handle}")
-        if worker.standing == "none":
+        if worker.standing == "empty":
+            os.rmdir(worker.path)
+        if worker.admin is None:
             return None
-        assert worker.admin is not None
         return worktrees.retire(
             repo, worker.path, worker.admin, run=worker.run, worker=worker.worker, hold=captured.uncaptured
         )
@@ -200,24 +204,43 @@ def _record(repo: Repository, outcomes: list[Outcome]) -> list[Outcome]:
         return outcomes
     run = removed[0].remains.run
     settings = _branch_settings(repo, [one.remains.job.branch for one in removed if one.branch_removed])
-    failed: dict[int, Outcome] = {}
-    try:
-        record.write_many(repo, run, [_entry(repo, one, settings) for one in removed])
-    except RaceError:  # one of the branches moved: each by itself, so that the others get through
-        for one in removed:
-            try:
-                record.write_many(repo, run, [_entry(repo, one, settings)])
-            except RaceError:
-                failed[one.remains.worker] = replace(
-                    one, branch_removed=False, obstacle=Obstacle("moved", "its branch moved meanwhile", "run it again")
-                )
-    for one in removed:
-        if one.branch_removed and one.remains.worker not in failed:
+    with refs.locked(repo):
+        entries = worktrees.entries(repo)
+        checked = [_still(repo, one, entries) for one in removed]
+        now = [one for one in checked if one.action == "removed"]
+        try:
+            record.write_many(repo, run, [_entry(one, settings) for one in now])
+        except RaceError:  # one of the branches moved: each by itself, so that the others get through
+            now = [_record_one(repo, one, settings) for one in now]
+    for one in now:
+        if one.branch_removed:
             _forget_settings(repo, one.remains.job.branch, settings)
-    return [failed.get(outcome.remains.worker, outcome) for outcome in outcomes]
+    done = {one.remains.worker: one for one in (*checked, *now)}
+    return [done.get(outcome.remains.worker, outcome) for outcome in outcomes]
 
 
-def _entry(repo: Repository, outcome: Outcome, settings: Mapping[str, list[tuple[str, str]]]) -> record.Entry:
+def _still(repo: Repository, outcome: Outcome, entries: Sequence[Entry]) -> Outcome:
+    """Look once more, right before the end: nobody may lose the branch that they have just switched to."""
+    came_up = obstacles.used_elsewhere(repo, outcome.remains, entries) if outcome.branch_removed else None
+    return outcome if came_up is None else _branch_stays(outcome, came_up)
+
+
+def _branch_stays(outcome: Outcome, obstacle: Obstacle) -> Outcome:
+    action: Action = "removed" if outcome.worktree_removed else "refused"
+    return replace(outcome, action=action, branch_removed=False, obstacle=obstacle)
+
+
+def _record_one(repo: Repository, outcome: Outcome, settings: Mapping[str, list[tuple[str, str]]]) -> Outcome:
+    try:
+        record.write_many(repo, outcome.remains.run, [_entry(outcome, settings)])
+    except RaceError:
+        outcome = _branch_stays(outcome, Obstacle("moved", "its branch moved meanwhile and is kept", "run it again"))
+        if outcome.worktree_removed:
+            record.write_many(repo, outcome.remains.run, [_entry(outcome, settings)])
+    return outcome
+
+
+def _entry(outcome: Outcome, settings: Mapping[str, list[tuple[str, str]]]) -> record.Entry:
     worker, captured = outcome.remains, outcome.captured
     assert captured is not None
     branch = worker.job.branch if outcome.branch_removed else None

@@ -1,4 +1,4 @@
-"""What workers left in this repository, and what stands against removing it.
+"""What workers left in this repository.
 
 Evidence comes from three places that must agree: the run's own files (or its record), git's entries of
 worktrees, and the refs as they are now. A branch or path belongs to the newest worker that was given it,
@@ -22,23 +22,14 @@ from git_parallel.integrate import removal
 from git_parallel.integrate.removal import Address, Removal
 from git_parallel.layout import HEADS, State
 from git_parallel.plan.model import Job, Result, RunSpec, decode_result, decode_spec
-from git_parallel.store import record, snapshots
-from git_parallel.supervisor import files, liveness, view
+from git_parallel.store import record
+from git_parallel.supervisor import files, view
 from git_parallel.worktrees import registry
 
 _LOCK = re.compile(re.escape(registry.OUR_LOCK) + r"(?P<run>[^/]+)/(?P<worker>[1-9][0-9]*)")
 _REFS_PER_CALL = 1000  # far below the kernel's limit on arguments
 
-Standing = Literal["none", "here", "gone", "replaced", "stray"]
-
-
-@dataclass(frozen=True, slots=True)
-class Obstacle:
-    """Why something stays as it is: a word for scripts, a sentence, and what to type next."""
-
-    reason: str
-    message: str
-    hint: str = ""
+Standing = Literal["none", "here", "gone", "empty", "replaced", "stray"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +38,9 @@ class Remains:
 
     ``standing`` tells how its worktree is: ``here`` (directory and git's entry name each other), ``gone``
     (the entry is there, the directory is not), ``replaced`` (something else lies at the path), ``stray``
-    (the path is taken and git has no entry), ``none``. ``admin`` is git's entry.
+    (the path is taken and git has no entry), ``empty`` (by an empty directory: making the worktree was
+    interrupted), ``none``. ``admin`` is git's entry; ``attached`` says that HEAD there is on the branch;
+    ``symbolic`` that the branch is a symbolic ref.
     """
 
     run: str
@@ -61,7 +54,8 @@ class Remains:
     admin: str | None
     locked: str | None
     removal: Removal | None
-    branch_obstacle: Obstacle | None = None
+    attached: bool
+    symbolic: bool
 
     @property
     def address(self) -> Address:
@@ -204,15 +198,6 @@ def _remains(
         over and removed and removed.branch
     ):
         tip = None
-    obstacle = None
-    if tip is not None:
-        attached = entry is not None and entry.branch == HEADS + job.branch
-        obstacle = (
-            Obstacle("symbolic", f"branch {job.branch} is a symbolic ref", f"git symbolic-ref {HEADS}{job.branch}")
-            if symbolic
-            else _used_elsewhere(survey, HEADS + job.branch, path)
-            or (None if attached else _another_history(survey.repo, job, spec, result, tip))
-        )
     return Remains(
         run=run,
         worker=worker,
@@ -225,7 +210,8 @@ def _remains(
         admin=admin,
         locked=entry.locked if entry is not None else None,
         removal=removed,
-        branch_obstacle=obstacle,
+        attached=entry is not None and entry.branch == HEADS + job.branch,
+        symbolic=symbolic,
     )
 
 
@@ -256,12 +242,19 @@ def _worktree(
         if over and (entry is None or entry.branch != HEADS + job.branch):
             return None, path, "none", None  # removed before: what is there now is somebody else's
     if entry is None:
-        return None, path, "stray" if os.path.lexists(path) else "none", None
+        return None, path, _unregistered(path), None
     if (admin := worktrees.paired(survey.repo, path)) is not None:
         return entry, path, "here", admin
     if os.path.lexists(path):
         return entry, path, "replaced", None
     return entry, path, "gone", _entry_naming(survey.repo, path)
+
+
+def _unregistered(path: str) -> Standing:
+    if not os.path.lexists(path):
+        return "none"
+    empty = os.path.isdir(path) and not os.path.islink(path) and not os.listdir(path)
+    return "empty" if empty else "stray"
 
 
 def _entry_naming(repo: Repository, path: str) -> str | None:
@@ -287,113 +280,3 @@ def _owns_branch(
         return False
     checked_out = entry is not None and entry.branch == HEADS + job.branch
     return checked_out or (result is not None and result.head is not None and result.head == tip)
-
-
-def _used_elsewhere(survey: _Survey, branch: str, path: str) -> Obstacle | None:
-    """Say which other worktree stands on the branch or is rebasing or bisecting it."""
-    short = branch.removeprefix(HEADS)
-    for entry in survey.entries:
-        if entry.branch == branch and registry.real(entry.path) != path:
-            return Obstacle(
-                "checked_out",
-                f"branch {short} is checked out in '{entry.path}'",
-                f"leave it there first: git -C '{entry.path}' switch <another branch>",
-            )
-    repo = survey.repo
-    places = [repo.common_dir, *(os.path.join(repo.common_dir, "worktrees", one) for one in registry.entry_names(repo))]
-    for place in places:
-        if registry.named_by_entry(place) != path and branch in _busy_branches(place):
-            return Obstacle(
-                "in_use", f"branch {short} is being rebased or bisected in another worktree", "see: git worktree list"
-            )
-    return None
-
-
-def _busy_branches(git_dir: str) -> set[str]:
-    """The branches that a rebase or bisect in this worktree will come back to."""
-    names = set()
-    for name in ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"):
-        data = _read(os.path.join(git_dir, name))
-        if data:
-            names.add(data if data.startswith("refs/") else HEADS + data)
-    return names
-
-
-def _read(path: str) -> str | None:
-    try:
-        with open(path, "rb") as file:
-            return os.fsdecode(file.read()).strip()
-    except OSError:
-        return None
-
-
-def _another_history(repo: Repository, job: Job, spec: RunSpec, result: Result | None, tip: str) -> Obstacle | None:
-    """A branch that does not hold what the worker made may be a new one of the same name, and a person's."""
-    made = (result.head if result is not None else None) or spec.base
-    if tip == made:
-        return None
-    if repo.common.run("merge-base", "--is-ancestor", made, tip, ok=(0, 1, 128)).returncode == 0:
-        return None
-    return Obstacle(
-        "not_ours",
-        f"branch {job.branch} no longer holds what the worker made ({made[:10]}): it may be yours",
-        f"delete it yourself if it is not wanted: git branch -D {job.branch}",
-    )
-
-
-def obstacle(repo: Repository, remains: Remains, here: str | None) -> Obstacle | None:
-    """Say what stands against removing a worker's worktree; None when nothing does.
-
-    ``here`` is the directory that the person stands in. Reads the disk as it is now; asks git nothing.
-    """
-    run_files = State(repo.common_dir).run(remains.run)
-    pid = liveness.supervisor_pid(run_files)
-    if pid is not None:
-        return Obstacle("running", f"its run is going on (process {pid})", f"git parallel stop {remains.run}")
-    if os.path.exists(run_files.supervisor):
-        return Obstacle("interrupted", "its run was interrupted and its record is not complete", "git parallel status")
-    path = remains.path
-    if remains.standing == "none":
-        return None
-    if remains.locked is not None and remains.locked != remains.reason:
-        why = f": {remains.locked}" if remains.locked else ""
-        return Obstacle("locked", f"its worktree is locked{why}", f"git worktree unlock '{path}'")
-    if remains.standing in ("replaced", "stray"):
-        return Obstacle(
-            "replaced",
-            f"'{path}' is not its worktree (git's entry and the directory do not name each other)",
-            "look at it and move it away; 'git worktree repair PATH' joins a moved worktree again",
-        )
-    if remains.admin is None:
-        return Obstacle("ambiguous", f"more than one entry names the worktree '{path}'", "see: git worktree list")
-    if here is not None and (here == path or here.startswith(path + os.sep)):
-        elsewhere = repo.main_top or os.path.dirname(path)
-        return Obstacle("standing", "you are standing in its worktree", f"cd '{elsewhere}'")
-    if operation := snapshots.operation_in_progress(remains.admin):
-        if remains.standing == "gone":
-            return Obstacle(
-                "operation",
-                f"'{path}' is gone, and git's entry holds a {operation} in progress",
-                f"if it is not needed: git worktree remove '{path}'",
-            )
-        finish = f"git -C '{path}' {operation} --abort" if operation != "bisect" else f"git -C '{path}' bisect reset"
-        return Obstacle("operation", f"a {operation} is in progress in its worktree", f"finish it, or: {finish}")
-    return _missing(remains) if remains.standing == "gone" else None
-
-
-def _missing(remains: Remains) -> Obstacle | None:
-    """A worktree whose directory is gone: removed by hand, or on a volume that is not there."""
-    assert remains.admin is not None
-    if not os.path.isdir(os.path.dirname(remains.path)):
-        return Obstacle(
-            "absent",
-            f"'{remains.path}' is gone with the directory it was in: is its volume mounted?",
-            f"if it will not come back: git worktree remove '{remains.path}'",
-        )
-    if os.path.isdir(os.path.join(remains.admin, "modules")):
-        return Obstacle(
-            "submodules",
-            f"'{remains.path}' is gone, but repositories of its submodules are still in '{remains.admin}/modules'",
-            f"keep what you need of them, then: git worktree remove '{remains.path}'",
-        )
-    return None

@@ -197,7 +197,7 @@ def _put_back(repo: Repository, git: Git, place: str, tip: str, state: Snapshot)
     with _scratch(repo) as index:
         _check_out(git, state.tree, index, there)
     staged = f"{state.index}^{{tree}}" if state.index else head
-    git.run("read-tree", "-m", staged)  # keeps what git knows of the files that stay the same
+    git.run("read-tree", "--reset", staged)  # the index alone: without -u no file is touched
     git.run("update-index", "-q", "--refresh", ok=(0, 1))
     return [f"'{path}' was at another commit of its own repository: it stays as the branch has it" for path in links]
 

@@ -1,0 +1,104 @@
+"""cleanup and restore may be killed anywhere: the next cleanup finishes, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from ended_runs import cleanup, ended_run, kept_commits, kept_contents, only, ref
+
+
+def killed_everywhere(repo, expected: dict[str, list[str]], first: list[str], then: list[str]) -> dict[str, object]:
+    """Kill the command ``first`` before each of its changes; return how many there were and what was missing."""
+    backup = repo.path.parent / "backup"
+    shutil.copytree(repo.path, backup, symlinks=True)
+    arguments = [str(repo.path), str(backup), *map(json.dumps, (expected, first, then))]
+    script = Path(__file__).with_name("killed.py")
+    done = subprocess.run(
+        [sys.executable, str(script), *arguments], capture_output=True, text=True, check=False, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def messy(worker) -> tuple[list[str], list[str]]:
+    """Leave work of every kind in a worktree; return contents and commits that must not be lost."""
+    amended = worker.commit("first thought", "thought.txt", "first thought\n")
+    worker.write("thought.txt", "second thought\n")
+    worker.git("commit", "-q", "-a", "--amend", "-m", "second thought")
+    worker.write("README", "staged\n")
+    worker.git("add", "README")
+    worker.write("README", "changed after staging\n")
+    worker.write("new/untracked.txt", "untracked\n")
+    worker.write("secret.env", "ignored\n")
+    contents = [
+        "first thought\n",
+        "second thought\n",
+        "staged\n",
+        "changed after staging\n",
+        "untracked\n",
+        "ignored\n",
+    ]
+    return contents, [amended, worker.git("rev-parse", "HEAD")]
+
+
+def test_a_cleanup_killed_anywhere_is_finished_by_the_next(repo) -> None:
+    (repo.path / ".git/info/exclude").open("a").write("*.env\n")
+    one, two = ended_run(repo, "echo 1 > a", "echo 2 > b")
+    contents, commits = messy(one)
+    two.git("switch", "-q", "--detach")
+    away = two.commit("away", "away.txt", "away\n")
+    expected = {
+        "contents": [*contents, "away\n"],
+        "commits": [*commits, away, one.head, two.head],
+        "gone": [str(one.path), str(two.path)],
+        "gone_refs": [f"refs/heads/{one.branch}", f"refs/heads/{two.branch}"],
+        "refs": [f"{one.git('rev-parse', 'HEAD')} commit\t{one.kept}", f"{two.head} commit\t{two.kept}"],
+    }
+    result = killed_everywhere(repo, expected, ["cleanup"], ["cleanup"])
+    assert result["problems"] == {}
+    assert result["changes"] > 25
+
+
+def test_a_restore_killed_anywhere_leaves_all_of_it_to_restore(repo) -> None:
+    (repo.path / ".git/info/exclude").open("a").write("*.env\n")
+    worker = ended_run(repo)[0]
+    contents, commits = messy(worker)
+    tip = worker.git("rev-parse", "HEAD")
+    cleanup(repo)
+    expected = {
+        "contents": contents,
+        "commits": commits,
+        "gone": [str(worker.path)],
+        "gone_refs": [f"refs/heads/{worker.branch}"],
+        "refs": [f"{tip} commit\t{worker.kept}"],
+    }
+    result = killed_everywhere(repo, expected, ["restore", worker.handle, "--worktree"], ["cleanup"])
+    assert result["problems"] == {}
+    assert result["changes"] > 8
+
+
+def test_after_the_interruption_the_snapshot_is_still_the_workers_state(repo, monkeypatch) -> None:
+    worker = ended_run(repo)[0]
+    messy(worker)
+    script = (
+        "import os, signal\n"
+        "from git_parallel import cli\n"
+        "from git_parallel.store import record\n"
+        "record.write_many = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "cli.main(['cleanup'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=repo.path, check=False, capture_output=True)
+    assert done.returncode == -9, done.stderr
+    assert ref(repo, worker.branch) is not None
+    snapshot = ref(repo, worker.wip)
+    outcome = only(cleanup(repo))
+    assert outcome["snapshot"] == snapshot
+    assert ref(repo, worker.branch) is None
+    assert repo.parallel("restore", worker.handle, "--worktree").returncode == 0
+    assert worker.git("status", "--porcelain").splitlines() == ["MM README", "?? new/", "?? secret.env"]
+    assert b"ignored\n" in kept_contents(repo)
+    assert outcome["head"] in kept_commits(repo)
