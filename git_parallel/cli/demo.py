@@ -25,10 +25,10 @@ _FILES = {
 
 # Real edits by real commands. Each sleeps a little, so that there is something to watch.
 _TASKS = (
-    "for word in Adiós Gracias; do sleep 0.4; echo $word >> lang/es.txt; echo added $word; done",
-    "sleep 0.6; printf '\\n## Usage\\n\\n    sh greet.sh NAME\\n' >> README.md; echo documented",
-    "sleep 0.3; sed -i.bak 's/Hello/Good morning/' greet.sh && rm greet.sh.bak && git commit -qam 'greet: be polite'",
-    "sleep 0.5; echo 'I have fixed everything.'",
+    "for word in Adiós Gracias Salud; do echo adding $word; sleep 1; echo $word >> lang/es.txt; done",
+    "echo writing; sleep 2; printf '\\n## Usage\\n\\n    sh greet.sh NAME\\n' >> README.md; echo documented",
+    "sleep 1; sed -i.bak 's/Hello/Good morning/' greet.sh && rm greet.sh.bak && git commit -qam 'greet: be polite'",
+    "echo looking; sleep 1; echo 'I have fixed everything.'",
 )
 
 
