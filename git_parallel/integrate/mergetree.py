@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from git_parallel.errors import GitError
@@ -18,6 +17,9 @@ from git_parallel.git import Repository
 
 # A second process pays off from about this many merges on; each costs some milliseconds to start.
 _WORTH_A_PROCESS = 4
+
+_MEMORY = "/dev/shm"  # noqa: S108 (a private directory is made in it)
+_ROOM = 256 << 20
 
 _KIND = re.compile(r"CONFLICT ?\((?P<kind>[^)]*)\)")
 # What git says beside the kind that tells more: of several kinds of a path the most telling one is kept.
@@ -81,11 +83,25 @@ def merge_trees(
     if share == 1:
         yield from _merge(repo, wanted, env)
         return
-    with ThreadPoolExecutor(share) as pool:
-        # Dealt out like cards: neighbours tend to be alike, and so each process gets its part of the hard ones.
-        done = list(pool.map(lambda first: _merge(repo, wanted[first::share], env), range(share)))
+    done: dict[int, list[MergeOutcome] | BaseException] = {}
+
+    def work(first: int) -> None:
+        try:
+            # Dealt out like cards: neighbours tend to be alike, and so each process gets its part of the hard ones.
+            done[first] = _merge(repo, wanted[first::share], env)
+        except BaseException as error:
+            done[first] = error
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(share)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     for index in range(len(wanted)):
-        yield done[index % share][index // share]
+        part = done[index % share]
+        if isinstance(part, BaseException):
+            raise part
+        yield part[index // share]
 
 
 def merge(repo: Repository, ours: str, theirs: str, *, env: Mapping[str, str] | None = None) -> MergeOutcome:
@@ -101,9 +117,43 @@ def scratch_objects(repo: Repository) -> Iterator[dict[str, str]]:
     person's next commit spends its time on `git gc --auto`.
     """
     objects = os.path.join(repo.common_dir, "objects")
-    with tempfile.TemporaryDirectory(prefix="git-parallel-") as scratch:
+    with scratch_directory() as scratch:
         stores = ":".join(map(_quoted, [objects, *_relative_alternates(objects)]))
         yield {"GIT_OBJECT_DIRECTORY": scratch, "GIT_ALTERNATE_OBJECT_DIRECTORIES": stores}
+
+
+@contextmanager
+def scratch_directory() -> Iterator[str]:
+    """Yield a private directory that is gone afterwards: in memory where there is room, else in TMPDIR.
+
+    Merging writes some small files for each pair; on a disk they take several times as long as the merges.
+    """
+    if _roomy(_MEMORY):
+        above = _MEMORY
+    else:
+        import tempfile  # noqa: PLC0415 (and what it imports takes longer than all that is done here)
+
+        above = tempfile.gettempdir()
+    path = os.path.join(above, f"git-parallel-{os.urandom(8).hex()}")
+    os.mkdir(path, 0o700)
+    try:
+        yield path
+    finally:
+        for directory, directories, files in os.walk(path, topdown=False):
+            for name in files:
+                with suppress(FileNotFoundError):
+                    os.unlink(os.path.join(directory, name))
+            for name in directories:
+                os.rmdir(os.path.join(directory, name))
+        os.rmdir(path)
+
+
+def _roomy(directory: str) -> bool:
+    try:
+        room = os.statvfs(directory)
+    except OSError:  # macOS has none
+        return False
+    return os.access(directory, os.W_OK) and room.f_bavail * room.f_frsize >= _ROOM
 
 
 def _relative_alternates(objects: str) -> Iterator[str]:
@@ -136,11 +186,14 @@ def _cores() -> int:
 def _merge(repo: Repository, pairs: Sequence[tuple[str, str]], env: Mapping[str, str] | None) -> list[MergeOutcome]:
     """Merge pairs in one process; a pair that git refuses ends it, and the rest gets another."""
     done: list[MergeOutcome] = []
+    # What is gone in a moment need not be compressed.
+    options = ("-c", "core.looseCompression=0") if env and "GIT_OBJECT_DIRECTORY" in env else ()
     while len(done) < len(pairs):
         rest = pairs[len(done) :]
         lines = "".join(f"{ours} {theirs}\n" for ours, theirs in rest)
         # Messages are asked for by name: left to itself, what git prints depends on the first merge's outcome.
         ran = repo.common.run(
+            *options,
             "merge-tree",
             "--write-tree",
             "--stdin",
@@ -164,7 +217,7 @@ def parse(output: bytes, pairs: Sequence[tuple[str, str]]) -> list[MergeOutcome]
 
     A record: ``1`` when clean (the exit code of a single merge says the opposite), the tree, the stages
     (``mode id stage`` TAB ``path``) up to an empty field, the messages (number of paths, the paths, kind,
-    text) up to an empty field.
+    text) up to a field that is no number.
     """
     fields = [os.fsdecode(one) for one in output.split(b"\0")[:-1]]
     outcomes: list[MergeOutcome] = []
@@ -181,11 +234,12 @@ def parse(output: bytes, pairs: Sequence[tuple[str, str]]) -> list[MergeOutcome]
                 position += 1
             messages: list[Message] = []
             position += 1
-            while fields[position]:
+            while fields[position].isdecimal():
                 kind_at = position + 1 + int(fields[position])
                 paths = tuple(fields[position + 1 : kind_at])
                 messages.append(Message(paths, fields[kind_at], fields[kind_at + 1].rstrip("\n")))
                 position = kind_at + 2
+            # Of a submodule's conflict git 2.38 and later print advice right here, in the empty field's place.
             position += 1
         except IndexError:  # git ended in the middle
             break

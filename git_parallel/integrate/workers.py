@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +12,10 @@ from git_parallel.git import Repository
 from git_parallel.layout import HEADS, State
 from git_parallel.plan.model import Job, Result, RunSpec, Task
 from git_parallel.store import handles, reading, refs
+from git_parallel.store.handles import Handle
 from git_parallel.supervisor import view
+
+_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]+")
 
 # States in which an agent may be writing into the worktree.
 _AT_WORK = frozenset({"preparing", "running", "blocked", "finishing"})
@@ -69,7 +74,7 @@ def gather(
         return []
     runs: dict[str, dict[int, Candidate]] = {}
     chosen: dict[tuple[str, int], Candidate] = {}
-    for handle in handles.resolve(repo, words, default=default):
+    for handle in _whole_runs(repo, words or default) or handles.resolve(repo, words, default=default):
         if handle.run not in runs:
             runs[handle.run] = {one.worker: one for one in _of_run(repo, handle.run)}
         workers = runs[handle.run]
@@ -82,6 +87,13 @@ def gather(
     wanted = [one for one in chosen.values() if one.ended or not ended_only]
     tips = refs.read(repo, *{one.branch for one in wanted})
     return [replace(one, tip=tips.get(one.branch)) for one in wanted]
+
+
+def _whole_runs(repo: Repository, words: Sequence[str]) -> list[Handle]:
+    """What the words mean without asking git, when all of them are ids of runs with live files; else nothing."""
+    state = State(repo.common_dir)
+    known = all(_ID.fullmatch(word) and os.path.isfile(state.run(word).spec) for word in words)
+    return [Handle(word) for word in dict.fromkeys(words)] if known else []
 
 
 def going_on(repo: Repository) -> list[str]:
