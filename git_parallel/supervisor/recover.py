@@ -29,6 +29,7 @@ from git_parallel.supervisor.loop import close_record
 from git_parallel.supervisor.processes import kill_all, marked
 from git_parallel.supervisor.recorder import Recorder
 from git_parallel.supervisor.surroundings import Surroundings
+from git_parallel.supervisor.worker import said
 
 REASON = "supervisor_died"
 
@@ -157,7 +158,7 @@ def _claim(context: Context, log: str, ending: Ending) -> Claim | None:
                 reader.feed(data)
     except FileNotFoundError:
         pass
-    return reader.finish(ending.exit_code, ending.signal)
+    return said(reader, ending)
 
 
 def notice(repo: Repository) -> list[str]:

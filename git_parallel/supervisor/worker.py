@@ -241,8 +241,7 @@ class Worker:
         with self._lock:
             self._guard, self._watching = None, None
             watching.read()
-            errors_tail = _tail(errors) if errors else b""
-            claim = watching.reader.finish(ending.exit_code, ending.signal, errors_tail) if ending else None
+            claim = said(watching.reader, ending, _tail(errors) if errors else b"") if ending else None
         return ending, claim
 
     def _note_start(self, guard: Guard) -> None:
@@ -310,6 +309,16 @@ class Worker:
             peak_rss=self._peak_rss or None,
         )
         return finish(self.context, self.job, attempt, run_checks=stopped not in ("interrupted", "stopped", "halted"))
+
+
+def said(reader: Reader, ending: Ending, errors: bytes = b"") -> Claim:
+    """What an agent's output and exit say together; where there was no agent, or nobody saw it end, that."""
+    claim = reader.finish(ending.exit_code, ending.signal, errors)
+    if ending.spawn_error is not None:
+        return Claim("failed", "spawn", ending.spawn_error)
+    if ending.ended_by == "guard-died":
+        return msgspec.structs.replace(claim, outcome="failed", reason="guard_died", detail=ending.reason)
+    return claim
 
 
 def _tail(path: str) -> bytes:

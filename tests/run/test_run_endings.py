@@ -179,7 +179,7 @@ def test_kill_9_of_a_guard_leaves_no_process_and_the_run_goes_on(repo, running):
     assert run.process.returncode == 1
     assert alive(run.marker) == []
     assert work_is_there(repo)
-    assert run.results()[1]["status"] in ("failed", "partial")
+    assert (run.results()[1]["status"], run.results()[1]["reason"]) == ("failed", "guard_died")
 
 
 def test_a_timeout_kills_the_whole_tree_and_keeps_the_work(repo, tmp_path):

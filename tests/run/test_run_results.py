@@ -421,3 +421,14 @@ def test_a_configuration_changed_under_us_is_reported(repo):
     assert any("configuration changed" in warning for warning in result["warnings"])
     before = repo.path / ".git/architect/runs" / result["run"] / "config.before"
     assert "bare = false" in before.read_text()
+
+
+def test_a_program_that_cannot_be_started_is_a_failure_with_the_systems_reason(repo, tmp_path):
+    broken = tmp_path / "broken"
+    broken.write_text("#!/no/such/interpreter\n")
+    broken.chmod(0o755)
+    done = repo.parallel("run", "--json", "--program", str(broken), "task")
+    worker = json.loads(done.stdout)["workers"][0]
+    assert (worker["status"], worker["reason"]) == ("failed", "spawn")
+    assert "No such file" in worker["detail"]
+    assert worker["exit_code"] is None
