@@ -24,6 +24,9 @@ _MONEY = re.compile(_NUMBER + r"(?:[eE][+-]?[0-9]{1,3})?")
 _UNITS = {"d": DAY, "h": HOUR, "m": MINUTE, "s": 1}
 _SPAN = re.compile(rf"({_NUMBER})([dhms])")
 
+# What the message of a landing may name.
+MESSAGE_FIELDS = ("n", "run", "title", "body", "agent", "model", "branch")
+
 # What a branch or worktree template may name. The worker's number must be in it: it is what parts
 # two workers of a run, and this run from the next.
 TEMPLATE_FIELDS = ("n", "run", "task", "model", "repo")
@@ -159,6 +162,20 @@ def _command(text: str) -> str:
     return text
 
 
+def _message(text: str) -> str:
+    wants = f"a message, with the placeholders {' '.join(f'{{{field}}}' for field in MESSAGE_FIELDS)}"
+    if not text.strip():
+        raise ValueError("must not be empty")
+    try:
+        parts = [part[1:] for part in string.Formatter().parse(text) if part[1] is not None]
+    except ValueError:
+        raise ValueError(f"must be {wants}; the braces of {quoted(text)} do not match") from None
+    for field, spec, conversion in parts:
+        if field not in MESSAGE_FIELDS or spec or conversion:
+            raise ValueError(f"must be {wants}; {quoted(text)} has another")
+    return text
+
+
 def _halt(text: str) -> str:
     try:
         halt.parse(text)
@@ -176,6 +193,7 @@ def _models(text: str) -> tuple[str, ...]:
 MONEY = Kind("US dollars, greater than 0", _money, _show_number)
 SECONDS = Kind("seconds, or a time like 90s, 15m, 2h, 7d, 1h30m", _seconds, _show_seconds)
 TEXT = Kind("a name", _text)
+MESSAGE = Kind("a message, its subject in the first line", _message)
 COMMAND = Kind("a command line for sh", _command)
 HALT = Kind("never, or WHEN,WHY=N[%] as in soon,fail=1", _halt)
 MODELS = Kind("names separated by commas", _models, ",".join)

@@ -1,0 +1,117 @@
+"""The person's commit hooks on what lands: run in the scratch worktree, where a commit by git would run them.
+
+``git merge`` and ``git commit`` run them in the checkout; a landing is committed without one, so each step's
+merged tree is laid out in the scratch worktree, with HEAD, index and MERGE_HEAD as git would have them.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+
+from git_parallel.git import Repository
+from git_parallel.integrate.chain import ImpossibleError
+from git_parallel.integrate.plan import Strategy
+from git_parallel.integrate.scratch import Scratch
+
+# What runs where git itself would run it (githooks(5)). A replayed commit is checked for its new message alone.
+HOOKS: dict[Strategy, tuple[str, ...]] = {
+    "merge": ("pre-merge-commit", "prepare-commit-msg", "commit-msg"),
+    "squash": ("pre-commit", "prepare-commit-msg", "commit-msg"),
+    "rebase": ("commit-msg",),
+    "ff": (),
+}
+_SHOWN = 20  # lines of a hook's output
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The hooks of a strategy that the person has, in the order in which they run, and the directory they are in.
+
+    The directory is the one of the caller's worktree: a relative ``core.hooksPath`` would otherwise mean the hooks
+    that a branch brings along, and hooks made by a package manager are in no other worktree.
+    """
+
+    directory: str
+    names: tuple[str, ...]
+
+
+def present(repo: Repository, strategy: Strategy) -> Present:
+    """Find the person's hooks. One git call or two."""
+    names = HOOKS[strategy]
+    directory = repo.git.run("rev-parse", "--git-path", "hooks", hooks=True).text if names else ""
+    directory = os.path.join(repo.git.cwd or "", directory)
+    found = {name for name in names if os.access(os.path.join(directory, name), os.X_OK)}
+    if len(found) < len(names) and repo.version >= (2, 54):  # hooks may be settings: hook.NAME.event
+        configured = repo.git.run("config", "-z", "--get-regexp", r"^hook\..*\.event$", ok=(0, 1)).fields
+        found |= {field.partition("\n")[2] for field in configured}
+    return Present(directory, tuple(name for name in names if name in found))
+
+
+def signs(repo: Repository) -> bool:
+    """Whether the person signs their commits."""
+    return repo.git.run("config", "--type=bool", "--get", "commit.gpgSign", ok=(0, 1)).text == "true"
+
+
+@dataclass
+class Hooks:
+    """Runs the hooks of one strategy."""
+
+    scratch: Scratch
+    strategy: Strategy
+    present: Present
+
+    def __call__(self, onto: str, head: str, tree: str, message: str) -> tuple[str, str]:
+        """Let the hooks see what is about to be committed; return the tree and message as they leave them.
+
+        Raises ImpossibleError with a hook's output when it refuses.
+        """
+        self.scratch.show(onto)
+        git = self.scratch.git
+        git.run("read-tree", "-m", "-u", "--no-recurse-submodules", onto, tree)
+        if self.strategy == "merge":
+            self._write("MERGE_HEAD", f"{head}\n")
+            self._write("MERGE_MSG", message)
+        try:
+            for name in self.present.names:
+                if name.startswith("pre-"):
+                    self._run(name)
+                    tree = git.text("write-tree")  # a hook may change what is committed, and git allows it
+            return tree, self.reword(message)
+        finally:
+            for name in ("MERGE_HEAD", "MERGE_MSG", "COMMIT_EDITMSG"):
+                with suppress(FileNotFoundError):
+                    os.unlink(self._place(name))
+
+    def reword(self, message: str, *, edited: bool = False) -> str:
+        """Return a message as the hooks for messages leave it; ``edited``: the person has written it."""
+        path = self._place("COMMIT_EDITMSG")
+        self._write("COMMIT_EDITMSG", message)
+        source = "merge" if self.strategy == "merge" else "message"
+        for name in self.present.names:
+            if name == "prepare-commit-msg" and not edited:
+                self._run(name, path, source)
+            elif name == "commit-msg":
+                self._run(name, path)
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            said = file.read()
+        if not said.strip():
+            raise ImpossibleError("refused", "a hook left the commit message empty")
+        return said
+
+    def _run(self, name: str, *arguments: str) -> None:
+        done = self.scratch.git.run(
+            "hook", "run", "--ignore-missing", name, "--", *arguments, ok=range(256), hooks=True
+        )
+        if done.returncode:
+            said = os.fsdecode(done.stdout + done.stderr).strip().splitlines()
+            output = "\n".join(said[:_SHOWN])
+            raise ImpossibleError("refused", f"the hook {name} refused it" + (f":\n{output}" if output else ""))
+
+    def _place(self, name: str) -> str:
+        return os.path.join(self.scratch.admin or "", name)
+
+    def _write(self, name: str, content: str) -> None:
+        with open(self._place(name), "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(content)

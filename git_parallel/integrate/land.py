@@ -1,0 +1,208 @@
+"""Landings as commands know them: begin one, take one up again, predict one, and what comes after it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+
+from git_parallel.errors import ParallelError, RefusedError
+from git_parallel.git import Repository
+from git_parallel.integrate import advance, merges, message, resolve, verdicts
+from git_parallel.integrate.chain import Chain, ImpossibleError
+from git_parallel.integrate.landing import Landing
+from git_parallel.integrate.person import Answer, Link, Person
+from git_parallel.integrate.plan import Branch, Merge, encode
+from git_parallel.layout import HEADS, State
+from git_parallel.store import reading, refs
+from git_parallel.store.objects import Objects
+from git_parallel.supervisor import files, liveness
+
+
+def begin(repo: Repository, merge: Merge, person: Person, template: str, *, again: bool = False) -> Landing:
+    """Start a landing: its live files exist from here on. ``template`` is ``parallel.worktree``."""
+    place = State(repo.common_dir).merge(merge.merge)
+    try:
+        os.makedirs(place.top)
+        held = merges.claim(place)
+        files.replace(place.plan, encode(merge), durable=True)
+    except OSError as error:
+        raise ParallelError(
+            f"cannot write the landing's files: {error.strerror}: {error.filename or place.top}", "nothing was changed"
+        ) from error
+    landing = Landing(repo, merge, place, held, person, template, again)
+    landing.events.append("landing-started", source="person", durable=True)
+    return landing
+
+
+def reopened(repo: Repository, merge: Merge, person: Person, template: str, *, again: bool = False) -> Landing:
+    """Take up a landing that stopped or died; a move that it had begun is finished first."""
+    place = State(repo.common_dir).merge(merge.merge)
+    held = merges.claim(place)
+    for line in advance.settle(repo, place):
+        person.noted(line)
+    merge = _with_record(repo, merges.load(repo, merge.merge) or merge)
+    return Landing(repo, merge, place, held, person, template, again)
+
+
+def resume(landing: Landing, how: str) -> Merge:
+    """Go on with a reopened landing: ``continue`` with what the person resolved, ``skip`` it, or ``abort``."""
+    merge, stop = landing.merge, landing.merge.stop
+    try:
+        if stop is not None and merge.state == "stopped":
+            branch = merge.branch(stop.handle)
+            if how == "continue":
+                landing.scratch.adopt(stop.worktree)
+                commit, said = resolve.finish(landing.scratch, landing.objects, merge.strategy, stop.onto, branch.head)
+                branch.why, branch.files, branch.message = None, [], said or branch.message
+                landing.take(branch, commit, stop.onto)
+            else:
+                _adopt_if_there(landing, stop.worktree)
+                branch.settle("skipped", "left out at a conflict")
+        elif landing.scratch.find():
+            landing.scratch.remove()
+        merge.stop, merge.state = None, "going"
+    except BaseException:
+        landing.close()  # still stopped: everything stays for the next try
+        raise
+    if how == "abort":
+        for branch in merge.waiting:
+            branch.settle("skipped", "aborted")
+        merge.state = "aborted"
+    return landing.run()
+
+
+def _adopt_if_there(landing: Landing, worktree: str) -> None:
+    """A worktree that the person has removed themselves is no reason to stay stopped."""
+    try:
+        landing.scratch.adopt(worktree)
+    except RefusedError as error:
+        landing.person.noted(error.message)
+
+
+def _with_record(repo: Repository, merge: Merge) -> Merge:
+    """The landing with what its record knows to have landed: that moved with the target, the file only after it."""
+    kept = merges.recorded(repo, merge.merge)
+    for branch in kept.landed if kept is not None else ():
+        here = merge.branch(branch.handle)
+        if here.state != "landed":
+            merge.branches[merge.branches.index(here)] = branch
+    if kept is not None and kept.state == "undone":
+        merge.state, merge.undone = kept.state, kept.undone
+    return merge
+
+
+def close_interrupted(repo: Repository, template: str) -> list[str]:
+    """Finish landings whose process died, before a new one begins; return what to tell.
+
+    Raises RefusedError while one waits at a conflict.
+    """
+    said: list[str] = []
+    for name in merges.live(repo):
+        place = State(repo.common_dir).merge(name)
+        if liveness.holder(place.holder) is not None:
+            continue
+        merge = merges.load(repo, name) if os.path.exists(place.plan) else None
+        if merge is None:  # it died before it had begun
+            os.unlink(place.holder)
+            continue
+        if merge.state == "stopped":
+            raise RefusedError(
+                f"landing {name} has stopped at a conflict",
+                "end it first: git parallel merge --continue, --skip or --abort",
+            )
+        said += _closed(repo, merge, template)
+    return said
+
+
+def _closed(repo: Repository, merge: Merge, template: str) -> list[str]:
+    lines = _Lines()
+    landing = reopened(repo, merge, lines, template)
+    landing.scratch.find()
+    for branch in landing.merge.waiting:
+        branch.settle("skipped", "the landing was interrupted")
+    landing.close()
+    said = f"landing {merge.merge} was interrupted; {len(landing.merge.landed)} of its branches have landed"
+    return [said, *lines.lines]
+
+
+class _Lines:
+    """Keeps what a landing has to tell. There is nobody to be asked, and nothing to ask: none of it lands."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def asked(self, merge: Merge, link: Link) -> Answer:
+        return Answer("quit")
+
+    def asked_together(self, merge: Merge, links: Sequence[Link]) -> Answer:
+        return Answer("quit")
+
+    def told(self, merge: Merge, branch: Branch) -> None:
+        pass
+
+    def checking(self, branch: Branch, command: str) -> None:
+        pass
+
+    def noted(self, line: str) -> None:
+        self.lines.append(line)
+
+
+def predict(repo: Repository, merge: Merge) -> list[Link]:
+    """What would land, without changing a ref or a file; branches that cannot are settled.
+
+    Objects are written to the repository: they are unreachable and go with the next ``git gc``.
+    """
+    links: list[Link] = []
+    onto = merge.start
+    with tempfile.TemporaryDirectory(prefix="git-parallel-") as scratch, Objects(repo) as objects:
+        chain = Chain(repo, objects, scratch)
+        for branch in merge.waiting:
+            said = message.compose(branch, merge.strategy, merge.template)
+            try:
+                step = chain.build(merge.strategy, onto, branch.head, said)
+            except ImpossibleError as error:
+                branch.settle(error.state, error.why, error.files)  # type: ignore[arg-type]
+                continue
+            links.append(Link(branch, step))
+            onto = step.commit
+    return links
+
+
+# --- afterwards --------------------------------------------------------------------------------------
+
+
+def reject_siblings(repo: Repository, merge: Merge) -> list[str]:
+    """Reject the other workers of tasks that have landed; return what was done."""
+    said = []
+    for branch in merge.landed:
+        kept = reading.read(repo, branch.run)
+        if kept is None:
+            continue
+        landed = {other.worker for other in merge.landed if other.run == branch.run}
+        jobs = [job for job in kept.spec().jobs if job.task == branch.task and job.worker not in landed]
+        tips = refs.read(repo, *(HEADS + job.branch for job in jobs))
+        for job in jobs:
+            tip = tips.get(HEADS + job.branch)
+            if tip is None:
+                continue
+            why = f"worker {branch.worker} of the same task has landed"
+            verdicts.give(repo, branch.run, job.worker, "rejected", tip, message=why, explicit=True)
+            said.append(f"worker {job.worker} is rejected: {why}")
+    return said
+
+
+def clean_up(repo: Repository, merge: Merge) -> list[str]:
+    """Remove branches and worktrees of what has landed, as ``git parallel cleanup`` does; return what was done."""
+    from git_parallel.integrate import cleanup  # noqa: PLC0415 (only when it is asked for)
+
+    wanted: list[tuple[str, int | None]] = [(branch.run, branch.worker) for branch in merge.landed]
+    try:
+        here = os.path.realpath(os.getcwd())
+    except FileNotFoundError:
+        here = None
+    outcomes = cleanup.clean(repo, wanted, cleanup.Options(here=here))
+    return [
+        f"worker {one.remains.worker}: {one.action}" + (f" ({one.obstacle.message})" if one.obstacle else "")
+        for one in outcomes
+    ]

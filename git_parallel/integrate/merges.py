@@ -1,0 +1,174 @@
+"""Records of landings: ``refs/architect/merges/<id>``, their live files, and what runs and notes say of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from git_parallel.errors import ParallelError, UsageError
+from git_parallel.git import Repository
+from git_parallel.integrate.plan import Branch, Merge, Standing, decode, encode
+from git_parallel.layout import MERGES, MergeFiles, State, merge_ref
+from git_parallel.render import text
+from git_parallel.store import refs
+from git_parallel.store.objects import batch
+from git_parallel.store.record import Chain, Entry, merge_chain, run_chain
+from git_parallel.supervisor import files, liveness
+
+_FILE = "merge.json"
+
+
+def chains(merge: Merge, branches: Sequence[Branch], *, known_runs: Sequence[str]) -> list[Chain]:
+    """What is recorded when ``branches`` land together: the landing's own record first, then those of the runs.
+
+    Runs that are not in ``known_runs`` have no record to write to.
+    """
+    said = ", ".join(f"worker {branch.worker}" for branch in branches)
+    own = entry(
+        merge,
+        f"land {said} on {short(merge.target)}",
+        "landing",
+        parents=[branches[-1].commit or "", merge.start, *(branch.head for branch in branches)],
+        notes={branch.commit or "": note(merge, branch) for branch in branches},
+    )
+    found = [merge_chain(merge.merge, [own])]
+    for run in dict.fromkeys(branch.run for branch in branches if branch.run in known_runs):
+        entries = [_landed(merge, branch) for branch in branches if branch.run == run]
+        found.append(run_chain(run, entries))
+    return found
+
+
+def taken_back(merge: Merge, branches: Sequence[Branch], *, known_runs: Sequence[str]) -> list[Chain]:
+    """What is recorded when the target had to go back at once, because a checkout could not follow."""
+    own = entry(merge, "moved back: the checkout could not follow", "landing-taken-back")
+    found = [merge_chain(merge.merge, [own])]
+    for run in dict.fromkeys(branch.run for branch in branches if branch.run in known_runs):
+        workers = [branch.worker for branch in branches if branch.run == run]
+        trailers = [("Architect-Event", "landing-taken-back"), ("Architect-Merge", merge.merge)]
+        subjects = ", ".join(f"worker {worker}" for worker in workers)
+        found.append(
+            run_chain(run, [Entry(changes={}, subject=f"{subjects}: not landed after all", trailers=trailers)])
+        )
+    return found
+
+
+def entry(
+    merge: Merge, subject: str, event: str, *, parents: Sequence[str] = (), notes: dict[str, str] | None = None
+) -> Entry:
+    """One commit of a landing's own record, with the landing as it is now."""
+    counts: dict[str, int] = {}
+    for branch in merge.branches:
+        counts[branch.state] = counts.get(branch.state, 0) + 1
+    return Entry(
+        changes={_FILE: encode(merge)},
+        subject=subject,
+        trailers=[
+            ("Architect-Event", event),
+            ("Architect-State", "running" if merge.state in ("going", "stopped") else "ended"),
+            ("Architect-Target", short(merge.target)),
+            ("Architect-Counts", " ".join(f"{state}={number}" for state, number in counts.items())),
+        ],
+        parents=parents,
+        notes=notes,
+    )
+
+
+def _landed(merge: Merge, branch: Branch) -> Entry:
+    assert branch.commit is not None
+    return Entry(
+        changes={},
+        subject=f"worker {branch.worker}: landed on {short(merge.target)} as {branch.commit[:12]}",
+        trailers=[
+            ("Architect-Event", "landing"),
+            ("Architect-Worker", str(branch.worker)),
+            ("Architect-Head", branch.head),
+            ("Architect-Merge", merge.merge),
+            ("Architect-Commit", branch.commit),
+            ("Architect-Target", short(merge.target)),
+        ],
+        parents=[branch.commit],
+    )
+
+
+def note(merge: Merge, branch: Branch) -> str:
+    """The lines that ``git log`` shows on a commit that landed."""
+    assert branch.onto is not None
+    lines = [
+        f"Parallel-Merge: {merge.merge}",
+        f"Worker: {branch.handle}",
+        f"Task: {text.one_line(branch.title)}",
+        f"Landed: on {short(merge.target)} at {branch.onto[:12]} ({merge.strategy})",
+        f"Review: approved by {branch.by} on {str(branch.at)[:10]}" if branch.by else "Review: none (--no-review)",
+    ]
+    lines += [f"Check: {'green' if one.green else 'red'}: {text.one_line(one.command)}" for one in branch.checks]
+    return "\n".join(lines) + "\n"
+
+
+def short(target: str) -> str:
+    """A branch as people call it."""
+    return target.removeprefix("refs/heads/")
+
+
+# --- reading -----------------------------------------------------------------------------------------
+
+
+def live(repo: Repository) -> list[str]:
+    """The landings that are not complete: at work, stopped at a conflict, or dead. Oldest first."""
+    state = State(repo.common_dir)
+    try:
+        names = sorted(os.listdir(state.merges))
+    except FileNotFoundError:
+        return []
+    return [name for name in names if os.path.exists(state.merge(name).holder)]
+
+
+def load(repo: Repository, merge: str) -> Merge | None:
+    """Return a landing from its live files, else from its record; None when nothing knows it."""
+    data = files.read(State(repo.common_dir).merge(merge).plan)
+    return parse(data) if data is not None else recorded(repo, merge)
+
+
+def recorded(repo: Repository, merge: str) -> Merge | None:
+    """Return a landing as its record has it."""
+    found = batch(repo, [f"{merge_ref(merge)}:{_FILE}"])[0]
+    return parse(found.data) if found is not None else None
+
+
+def parse(data: bytes) -> Merge:
+    """Decode ``merge.json``. Raises ParallelError."""
+    try:
+        return decode(data)
+    except msgspec.MsgspecError as error:
+        raise ParallelError(f"cannot read the landing: {error}", "a newer git parallel may have written it") from error
+
+
+def find(repo: Repository, word: str | None, *, standing: Sequence[Standing] = ()) -> Merge:
+    """Return the landing that a person means by an id, its beginning, or nothing: the newest (in that state).
+
+    Raises UsageError.
+    """
+    state = State(repo.common_dir)
+    names = {ref.removeprefix(MERGES) for ref in refs.read_below(repo, MERGES.rstrip("/"))}
+    if os.path.isdir(state.merges):
+        names |= {name for name in os.listdir(state.merges) if os.path.exists(state.merge(name).plan)}
+    matching = sorted(name for name in names if word is None or name.startswith(word))
+    if word is not None and len(matching) > 1 and word not in matching:
+        raise UsageError(f"'{word}' is ambiguous: {len(matching)} landings begin with it", *matching[:8])
+    for name in [word] if word in matching else reversed(matching):
+        found = load(repo, str(name))
+        if found is not None and (not standing or found.state in standing):
+            return found
+    if word is not None:
+        raise UsageError(f"there is no landing '{word}'" + (" in that state" if matching else ""))
+    raise UsageError("there is no landing in progress" if standing else "there is no landing yet")
+
+
+def claim(merge_files: MergeFiles) -> liveness.Claim:
+    """Take a landing's lock. Raises ParallelError when somebody is at work on it."""
+    held = liveness.claim_file(merge_files.holder)
+    if held is None:
+        pid = liveness.holder(merge_files.holder)
+        raise ParallelError(f"landing {os.path.basename(merge_files.top)} is at work in process {pid}", "wait for it")
+    return held

@@ -1,0 +1,153 @@
+"""From what a person asked for to a landing that could begin: everything is decided and nothing is changed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from git_parallel.errors import UsageError
+from git_parallel.git import Repository
+from git_parallel.integrate import checkout, plan, verdicts, workers
+from git_parallel.integrate.plan import Branch, Merge, Strategy
+from git_parallel.integrate.workers import Candidate
+from git_parallel.layout import HEADS, State
+from git_parallel.plan.config import Config
+from git_parallel.store import handles, objects, reading
+from git_parallel.supervisor.journal import timestamp
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for on the command line; None means not given there."""
+
+    words: Sequence[str]
+    config: Config
+    argv: Sequence[str]
+    target: str | None = None
+    review: bool = True
+    yes: bool = False
+    batch: bool = False
+    stop: bool = False
+    verify: bool = True
+    checks: bool = True
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A landing that could begin. ``foreign`` are check commands of runs that were not made in this clone."""
+
+    merge: Merge
+    candidates: Sequence[Candidate]
+    foreign: Sequence[str]
+
+
+def prepare(repo: Repository, request: Request) -> Draft:
+    """Freeze target, heads, verdicts, order and checks. Raises UsageError, RefusedError; nothing is changed."""
+    config = request.config
+    candidates = workers.gather(repo, request.words, default=workers.going_on(repo))
+    if not candidates:
+        raise UsageError("there is no run yet", 'start one with: git parallel "what is to be done"')
+    target = _target(repo, request, candidates)
+    start = _commit(repo, target)
+    checkout.find(repo, target)  # a merge or rebase in progress there: refuse before anything is begun
+    given = {run: verdicts.of_run(repo, run) for run in dict.fromkeys(one.run for one in candidates)}
+    named = (
+        {str(handle) for handle in handles.resolve(repo, request.words) if handle.worker} if request.words else set()
+    )
+    branches = plan.ordered(plan.select(candidates, given, review=request.review, named=named))
+    for branch in branches:
+        if branch.branch == target and branch.state == "waiting":
+            branch.settle("refused", "it is the target itself")
+    specs = [one.spec for one in candidates if any(branch.handle == one.handle for branch in branches)]
+    waiting = {branch.run for branch in branches if branch.state == "waiting"}
+    ours = [(spec.checks, spec.subdir) for spec in specs if spec.run in waiting]
+    merge = Merge(
+        merge=merge_id(),
+        created=timestamp(),
+        person=objects.identity(repo)[1],
+        argv=tuple(request.argv),
+        target=target,
+        start=start,
+        strategy=config.strategy,  # type: ignore[arg-type]
+        template=config.message,
+        checks=plan.commands(ours, config.check, repo.prefix) if request.checks else (),
+        timeout=config.check_timeout,
+        batch=request.batch,
+        yes=request.yes,
+        review=request.review,
+        verify=request.verify,
+        on_conflict="stop" if request.stop else "park",
+        branches=branches,
+    )
+    state = State(repo.common_dir)
+    foreign = [
+        text
+        for spec in specs
+        if spec.run in waiting and not os.path.exists(state.run(spec.run).spec)
+        for text in spec.checks
+    ]
+    return Draft(merge, candidates, tuple(dict.fromkeys(foreign)) if request.checks else ())
+
+
+def merge_id(now: float | None = None) -> str:
+    """A new landing's id, of the same form as a run's."""
+    moment = time.gmtime(time.time() if now is None else now)
+    return time.strftime("%Y%m%dT%H%M%SZ", moment) + "-" + os.urandom(2).hex()
+
+
+def _target(repo: Repository, request: Request, candidates: Sequence[Candidate]) -> str:
+    """The branch to land on: as typed, else what the runs were started for, else as configured or checked out."""
+    if request.target is not None:
+        return _full(request.target)
+    targets = {one.spec.target for one in candidates}
+    if len(targets) > 1:
+        names = ", ".join(sorted(str(target or "none").removeprefix(HEADS) for target in targets))
+        raise UsageError(f"these runs have different targets: {names}", "say which one: --target BRANCH")
+    (target,) = targets
+    if target is not None:
+        return target
+    if request.config.target is not None:
+        return _full(request.config.target)
+    here = repo.git.run("symbolic-ref", "-q", "HEAD", ok=(0, 1)).text
+    if not here:
+        raise UsageError("HEAD is detached, and the run had no target", "say where to land: --target BRANCH")
+    return here
+
+
+def _full(name: str) -> str:
+    return name if name.startswith(HEADS) else HEADS + name
+
+
+def _commit(repo: Repository, target: str) -> str:
+    rows = repo.common.run("for-each-ref", "--format=%(objectname) %(refname) %(symref)", target).lines
+    for row in rows:
+        oid, name, symref = row.split(" ", 2)
+        if name == target and symref:
+            raise UsageError(f"target '{target}' is another name for '{symref}'", f"name that one: --target {symref}")
+        if name == target:
+            return oid
+    raise UsageError(f"target '{target.removeprefix(HEADS)}' is not a branch", "list them with: git branch")
+
+
+def dependency_heads(repo: Repository, merge: Merge, branch: Branch) -> dict[str, list[str]]:
+    """For each task that a branch depends on, the heads of all workers of that task."""
+    from git_parallel.store import refs  # noqa: PLC0415 (only where tasks depend on others)
+
+    recorded = reading.read(repo, branch.run)
+    if recorded is None:
+        return {task: [] for task in branch.depends}
+    spec, results = recorded.spec(), recorded.results()
+    tips = refs.read(repo, *(HEADS + job.branch for job in spec.jobs))
+    found: dict[str, list[str]] = {task: [] for task in branch.depends}
+    for job in spec.jobs:
+        if job.task in found:
+            result = results.get(job.worker)
+            head = tips.get(HEADS + job.branch) or (result.head if result else None)
+            if head is not None and head != spec.base:
+                found[job.task].append(head)
+    return found
+
+
+__all__ = ["Draft", "Request", "Strategy", "dependency_heads", "merge_id", "prepare"]

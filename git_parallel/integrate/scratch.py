@@ -1,0 +1,151 @@
+"""The scratch worktree of a landing: integrated trees are checked, and conflicts resolved, in it.
+
+It lies where workers' worktrees do and not below the git directory, where test runners see no files
+(jest passes over every path with ``/.git/`` in it). It is git's own detached worktree, so that hooks,
+``git mergetool`` and rerere work in it as anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from git_parallel import worktrees
+from git_parallel.errors import GitError, ParallelError
+from git_parallel.git import Git, Repository
+from git_parallel.layout import State
+from git_parallel.store import refs
+from git_parallel.worktrees import Place, registry
+from git_parallel.worktrees.names import Template, field_values
+from git_parallel.worktrees.placing import WORKTREE, exclude_directory, root
+
+_SETTING = WORKTREE
+
+
+@dataclass
+class Scratch:
+    """A worktree that is made when it is first needed. ``template`` is ``parallel.worktree``; ``merge`` the landing."""
+
+    repo: Repository
+    merge: str
+    template: str
+    path: str | None = None
+    admin: str | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def git(self) -> Git:
+        """Git inside the worktree."""
+        assert self.path is not None
+        assert self.admin is not None
+        return Git((f"--git-dir={self.admin}", f"--work-tree={self.path}"), self.path)
+
+    def adopt(self, path: str) -> None:
+        """Take over the worktree of an earlier command. Raises RefusedError when it is not there any more."""
+        git = worktrees.opened(self.repo, path)
+        self.path, self.admin = path, git.options[0].removeprefix("--git-dir=")
+
+    def find(self) -> bool:
+        """Take over the worktree that this landing left when it died; say whether there is one."""
+        for entry in worktrees.entries(self.repo):
+            admin = worktrees.paired(self.repo, entry.path) if entry.locked == self.reason else None
+            if admin is not None:
+                self.path, self.admin = entry.path, admin
+        return self.path is not None
+
+    @property
+    def reason(self) -> str:
+        """What git's entry is locked with."""
+        return f"{registry.OUR_LOCK}merge {self.merge}"
+
+    def show(self, commit: str) -> str:
+        """Fill the worktree with exactly the files of ``commit``, its HEAD; return its path.
+
+        What a check left there goes; a worktree that a check broke is replaced by a new one.
+        """
+        if self.path is not None:
+            try:
+                return self._filled(commit)
+            except ParallelError:
+                self.remove()
+        self._make(commit)
+        return self._filled(commit)
+
+    def remove(self) -> None:
+        """Take the worktree away: files that a check left undeletable stay below ``architect/scratch``."""
+        if self.path is None or self.admin is None:
+            return
+        path, admin, self.path, self.admin = self.path, self.admin, None, None
+        discard(self.repo, path, admin)
+
+    def _filled(self, commit: str) -> str:
+        assert self.path is not None
+        self.git.run("update-ref", "--no-deref", "HEAD", commit)
+        for name in ("MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "SQUASH_MSG", "AUTO_MERGE", "MERGE_RR", "index.lock"):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(self.admin or "", name))
+        # Twice the f: also repositories that a check made are nobody's.
+        self.git.run("clean", "-ffdxq")
+        self.warnings += worktrees.populate(self.repo, self.path, worktrees.features(self.repo, commit))
+        return self.path
+
+    def _make(self, commit: str) -> None:
+        with refs.locked(self.repo):
+            place = Place(0, commit, self._free_path())
+            exclude_directory(self.repo, place.path)
+            self.admin = worktrees.register(self.repo, place, reason=self.reason)
+            self.path = place.path
+
+    def _free_path(self) -> str:
+        template = Template.parse(self.template, _SETTING)
+        values = field_values({"run": self.merge, "task": "merge", "model": "", "repo": ""})
+        number = 1
+        while True:
+            name = "merge" if number == 1 else f"merge-{number}"
+            path = registry.real(os.path.join(root(self.repo), os.path.expanduser(template.render(name, values))))
+            if not os.path.lexists(path):
+                return path
+            number += 1
+
+
+def discard(repo: Repository, path: str, admin: str) -> None:
+    """Remove a scratch worktree and its entry, whatever state a check left it in. Links are not followed."""
+    gone = _out_of_the_way(repo, path)
+    with refs.locked(repo), suppress(GitError):
+        if os.path.isdir(admin):
+            registry.forget(repo, path, admin)
+    if gone is not None:
+        _delete(gone)
+
+
+def _out_of_the_way(repo: Repository, path: str) -> str | None:
+    """Move the directory away first: git removes an entry together with all of its files, or when there are none."""
+    if not os.path.lexists(path):
+        return None
+    top = State(repo.common_dir).scratch
+    name = f"{os.path.basename(path)}.{os.urandom(4).hex()}"
+    try:
+        os.makedirs(top, exist_ok=True)
+        os.rename(path, os.path.join(top, name))
+        return os.path.join(top, name)
+    except OSError:  # another file system
+        _delete(path)
+        return None
+
+
+def _delete(path: str) -> None:
+    def writable(function: Callable[[str], object], name: str, _: object) -> None:
+        """A check may have taken the permission to delete from a directory."""
+        with suppress(OSError):
+            os.chmod(os.path.dirname(name), stat.S_IRWXU)
+            if os.path.isdir(name) and not os.path.islink(name):
+                os.chmod(name, stat.S_IRWXU)
+                shutil.rmtree(name, ignore_errors=True)
+            else:
+                function(name)
+
+    shutil.rmtree(path, onerror=writable)
