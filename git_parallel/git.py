@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO, NamedTuple
+
+from msgspec import Struct, field
 
 from git_parallel.errors import GitError, ParallelError
 
@@ -60,8 +61,7 @@ def clean_environment(environ: Mapping[str, str] | None = None) -> dict[str, str
     return {name: value for name, value in source.items() if name not in LOCAL_ENVIRONMENT}
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(Struct, frozen=True):
     """A finished git command: raw bytes, and the usual ways to read them."""
 
     argv: tuple[str, ...]
@@ -85,8 +85,7 @@ class Completed:
         return [os.fsdecode(field) for field in self.stdout.split(b"\0")[:-1]]
 
 
-@dataclass(frozen=True)
-class Git:
+class Git(Struct, frozen=True, dict=True):
     """Runs git in one place: ``options`` are git's own, before the subcommand (``-C``, ``--git-dir``).
 
     ``environment`` is added to every call's (to write objects elsewhere, say).
@@ -94,7 +93,7 @@ class Git:
 
     options: tuple[str, ...] = ()
     cwd: str | None = None
-    environment: Mapping[str, str] = field(default_factory=dict, hash=False)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def run(
         self,
@@ -174,7 +173,7 @@ class Git:
 
 
 class Setting(NamedTuple):
-    """One entry of git's configuration. ``origin`` is `--show-origin`'s; ``given`` is False for a key without a value."""
+    """One entry of git's configuration. ``origin`` is `--show-origin`'s; not ``given``: no value."""
 
     origin: str
     key: str
@@ -182,8 +181,7 @@ class Setting(NamedTuple):
     given: bool
 
 
-@dataclass(frozen=True)
-class Repository:
+class Repository(Struct, frozen=True, dict=True):
     """The repository a command was called in. All paths are absolute.
 
     ``top`` is the top of the worktree the caller stands in (None: none, as in a bare repository) and

@@ -7,7 +7,8 @@ and a directory of the same name.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 RUNS = "refs/architect/runs/"
 WIP = "refs/architect/wip/"
@@ -43,8 +44,7 @@ def merge_ref(merge: str) -> str:
     return MERGES + merge
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """The live files of the tool in one repository. Paths only: nothing here touches the disk."""
 
     common_dir: str
@@ -92,8 +92,7 @@ class State:
         return MergeFiles(os.path.join(self.merges, merge))
 
 
-@dataclass(frozen=True, slots=True)
-class RunFiles:
+class RunFiles(Struct, frozen=True):
     """The live files of one run."""
 
     top: str
@@ -137,8 +136,7 @@ class RunFiles:
         return WorkerFiles(os.path.join(self.top, "workers", str(worker)))
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerFiles:
+class WorkerFiles(Struct, frozen=True):
     """The live files of one worker."""
 
     top: str
@@ -178,8 +176,7 @@ class WorkerFiles:
         return os.path.join(self.top, f"check-{number}.log")
 
 
-@dataclass(frozen=True, slots=True)
-class MergeFiles:
+class MergeFiles(Struct, frozen=True):
     """The live files of one landing."""
 
     top: str

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from git_parallel.agents import template
 from git_parallel.agents.preset import Channel, Preset
@@ -28,8 +28,7 @@ _SOURCES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchValues:
+class LaunchValues(Struct, frozen=True, kw_only=True):
     """What a command line may be told. None: not known, or no limit.
 
     ``task_file`` exists and holds ``task`` byte for byte. ``budget`` is in US dollars, ``timeout`` in
@@ -52,8 +51,7 @@ class LaunchValues:
     root: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """What is started. ``env`` is added to the worker's environment, ``unset`` taken from it.
 
     ``stdin_file`` None means /dev/null: a program that finds an open, silent pipe there waits for ever.

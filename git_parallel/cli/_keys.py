@@ -15,7 +15,8 @@ import sys
 import termios
 import tty
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel.git import Git, clean_environment
 from git_parallel.render import terminal, text
@@ -34,8 +35,7 @@ def at_terminal() -> bool:
     return terminal.is_terminal(sys.stdin) and terminal.is_terminal(sys.stdout)
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(Struct, frozen=True):
     """How this person is asked. ``before`` and ``after`` colour a question."""
 
     single: bool
@@ -46,8 +46,7 @@ class Keys:
     def of(cls, git: Git) -> Keys:
         """Read the settings that ``git add -p`` reads."""
         single = git.run("config", "--type=bool", "--get", "interactive.singleKey", ok=(0, 1, 128)).text == "true"
-        wanted = git.run("config", "--get-colorbool", "color.interactive", "true", ok=(0, 1, 128)).returncode == 0
-        if not wanted or os.environ.get("NO_COLOR"):
+        if not colours_wanted(git, "color.interactive"):
             return cls(single)
         return cls(single, colour(git, "color.interactive.prompt", "bold blue"), "\x1b[m")
 
@@ -70,6 +69,12 @@ class Keys:
                 _write(f"one letter is expected, and not '{text.fit(answer, 40)}'\n")
             elif answer:
                 _write(f"'{text.printable(answer)}' is none of {offered}\n")
+
+
+def colours_wanted(git: Git, name: str) -> bool:
+    """Ask git whether the person wants colours in what ``name`` (``color.diff``) is about, on their terminal."""
+    answer = git.run("config", "--get-colorbool", name, "true", ok=(0, 1, 128))
+    return answer.text == "true" and not os.environ.get("NO_COLOR")
 
 
 def colour(git: Git, name: str, default: str) -> str:

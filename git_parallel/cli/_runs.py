@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
 _AT_WORK = ("preparing", "running", "blocked", "finishing")
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """A run and those of its workers that were asked for, in order of their numbers."""
 
     run: RunView

@@ -7,9 +7,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import click
+from msgspec import Struct
 
 from git_parallel.cli import _common, _runs
 from git_parallel.git import Repository
@@ -23,8 +23,7 @@ _PREFIX = re.compile(r"run \d+ workers?: ")
 _ID = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z-")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A run in a list. ``started`` is epoch seconds; ``counts`` its workers by status or state; ``tip`` its record."""
 
     run: str

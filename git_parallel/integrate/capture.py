@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from git_parallel import worktrees
 from git_parallel.errors import GitError, RefusedError
@@ -169,7 +171,7 @@ def _look(case: _Case, git: Git, scratch: str) -> tuple[Look, str | None]:
         return _look_at_entry(case, git, staged), staged
     seen = snapshots.look_at(git, remains.admin, scratch, thorough=True)
     if not indexed and seen.head_tree is not None and seen.tree == case.objects.tree({}):
-        seen = replace(seen, tree=seen.head_tree)  # registered and never filled: nothing was deleted there
+        seen = msgspec.structs.replace(seen, tree=seen.head_tree)  # never filled: nothing was deleted
     return seen, staged
 
 

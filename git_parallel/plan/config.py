@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
@@ -25,8 +26,7 @@ Layer = Literal["flag", "command line", "git", "file", "project", "default"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where a value comes from. ``file`` is the file of ``-c``; ``command line`` is ``git -c parallel.…``."""
 
     layer: Layer
@@ -37,8 +37,7 @@ _DEFAULT = Origin("default", "default")
 _FLAG = Origin("flag", "flag")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Struct, frozen=True, kw_only=True):
     """Every setting's value: times in seconds, money in US dollars, None for "no limit" or "not set".
 
     ``raw`` holds the project file's ``agents:`` and ``prices:`` sections as plain data, unchecked.

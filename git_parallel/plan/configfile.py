@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from msgspec import Struct, field
 
 from git_parallel.errors import UsageError
 from git_parallel.plan.settings import BY_NAME, Setting, near_name
@@ -29,8 +30,7 @@ LATER_SECTIONS = ("setup", "checks", "env")
 _NULL = "tag:yaml.org,2002:null"
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """A setting as it stands in a file: ``texts`` is None for null; ``where`` is ``FILE:LINE``."""
 
     setting: Setting
@@ -39,8 +39,7 @@ class Written:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """What a file says: the settings of its section, and the sections that others read, as plain data."""
 
     settings: tuple[Written, ...] = ()

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from git_parallel.plan.model import Status
 
@@ -22,8 +23,7 @@ Decision = Literal["continue", "soon", "now"]
 _GRAMMAR = re.compile(r"(soon|now),(fail|success|done)(?:=([0-9]{1,9})(%?))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """How the workers of a run stand: all of them, those with success, those that ended in another way.
 
     ``failed`` counts ``failed``, ``timeout`` and ``partial``. ``cancelled`` and ``skipped`` workers
@@ -49,8 +49,7 @@ class Counts:
         return self.success + self.failed
 
 
-@dataclass(frozen=True, slots=True)
-class Halt:
+class Halt(Struct, frozen=True):
     """When to halt. ``number`` is a count of workers, or a percentage of them when ``percent``."""
 
     when: When = "never"

@@ -7,8 +7,9 @@ in git's configuration, ``--budget-per-worker`` on the command line.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from git_parallel.plan.values import (
     COMMAND,
@@ -27,8 +28,7 @@ from git_parallel.plan.values import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting. ``default`` is the value when nobody sets it.
 
     ``shape``: ``one`` value; ``csv``: a tuple, several in one text; ``list``: a tuple, one in each text,

@@ -10,8 +10,9 @@ import math
 import re
 import string
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from git_parallel.plan import assign, halt
 
@@ -32,8 +33,7 @@ MESSAGE_FIELDS = ("n", "run", "title", "body", "agent", "model", "branch")
 TEMPLATE_FIELDS = ("n", "run", "task", "model", "repo")
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """``parse`` reads one text; ``show`` writes a value so that ``parse`` reads it again; ``wants`` says what fits."""
 
     wants: str

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
+from git_parallel.integrate import verdicts
+from git_parallel.integrate.verdicts import Verdict
 from git_parallel.layout import HEADS, kept_ref, logs_ref, run_ref, wip_ref
 from git_parallel.plan.model import CheckResult, Limits, RunSpec
 from git_parallel.render import table, text
@@ -22,8 +24,7 @@ _FILES_SHOWN = 20
 _COMMON_FACTS = frozenset({"time", "mono", "event", "source", "worker", "state", "status", "reason"})
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """Where a run's things lie now.
 
     ``refs`` are those that exist, with their values; ``worktrees`` the workers whose worktree exists;
@@ -60,8 +61,16 @@ def run(shown: RunView, places: Places, *, now: float, colour: bool) -> str:
     return f"{heading}\n{_lines(fields)}\n{table.summary(shown.workers, table.lasted(shown))}\n"
 
 
-def worker(spec: RunSpec, view: WorkerView, places: Places, *, now: float, colour: bool) -> str:
-    """The part of ``show`` about one worker."""
+def worker(
+    spec: RunSpec,
+    view: WorkerView,
+    places: Places,
+    *,
+    now: float,
+    colour: bool,
+    reviews: Sequence[Verdict] = (),
+) -> str:
+    """The part of ``show`` about one worker; ``reviews`` are all verdicts on it, the oldest first."""
     result = view.result
     state = text.paint(table.state(view), table.state_colour(view), colour)
     name = text.paint(f"worker {spec.run}/{view.worker}", "bold", colour)
@@ -86,6 +95,7 @@ def worker(spec: RunSpec, view: WorkerView, places: Places, *, now: float, colou
         ("changes", text.change(result) if result else None),
         *(("", path) for path in _some(result.files_modified if result else [])),
         *(("warning", warning) for warning in (result.warnings if result else ())),
+        *_reviews(reviews, places.refs.get(HEADS + view.branch)),
     ]
     task = "".join(f"    {text.printable(line)}\n" for line in prompt.splitlines())
     return f"{name}: {state}\n{_lines(fields)}\n{task}"
@@ -125,6 +135,17 @@ def events(found: Iterable[Mapping[str, Any]]) -> str:
         said = text.one_line(" ".join(what))
         lines.append(f"{text.printable(str(event.get('time', '')))}  {who:<5} {said} ({event.get('source', '?')})\n")
     return "".join(lines)
+
+
+def _reviews(given: Sequence[Verdict], tip: str | None) -> Iterable[tuple[str, str]]:
+    """The verdicts as they were given; where the branch stands says which of them still counts."""
+    counts = verdicts.current(given, tip)
+    for one in given:
+        later = "" if one is counts or tip is None else f" (void: the branch is at {tip[:_SHORT]})"
+        if one.head == tip and one is not counts:
+            later = " (a later one counts)"
+        yield "review", f"{verdicts.said(one)}{later}"
+        yield from (("", line) for line in verdicts.remarks(one))
 
 
 def document(spec: RunSpec, places: Places) -> Mapping[str, object]:

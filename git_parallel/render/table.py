@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel.plan.model import CheckResult
 from git_parallel.render import text
@@ -38,8 +39,7 @@ STATE_COLOURS = {
 _NOT_YET_STARTED = frozenset({"queued", "waiting", "preparing"})
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a table. ``rank`` 0 always shows; the highest rank gives way first.
 
     A column with ``least`` set may be cut to that many columns before another one gives way.

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import msgspec
+from msgspec import Struct
 
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
@@ -32,8 +32,7 @@ _RECORDS_READ = 200
 _NAMED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Handle:
+class Handle(Struct, frozen=True):
     """A run, or one worker of it."""
 
     run: str
@@ -134,8 +133,7 @@ def _numbers(numbers: Iterable[int]) -> str:
     return ", ".join(str(number) for number in numbers)
 
 
-@dataclass
-class _Known:
+class _Known(Struct, dict=True):
     """What the repository knows of its runs, each part read once and only when a word needs it.
 
     ``numbers`` are the workers' numbers among the words, whose branches are looked up together.

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from git_parallel.errors import ParallelError
 from git_parallel.git import Repository
@@ -139,8 +139,7 @@ def read(repo: Repository, run: str) -> Record | None:
 # --- listing ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(Struct, frozen=True, dict=True):
     """What the newest commit of a record says of the run. ``time`` is that commit's, in epoch seconds."""
 
     run: str

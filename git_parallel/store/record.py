@@ -8,10 +8,11 @@ trace of the run. Lists are made from the commit messages alone: reading every r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError, RaceError
 from git_parallel.git import Repository
@@ -63,8 +64,7 @@ _VERSION_FILE = b"%d\n" % VERSION
 _STANDING = (STATE, COUNTS, TITLE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """One commit of the record and what happens together with it.
 
     ``changes`` sets files of the record's tree (None removes one). ``ended`` gives the status of each worker
@@ -122,8 +122,7 @@ def write_many(repo: Repository, run: str, entries: Sequence[Entry], *, worktree
     return write_chains(repo, [run_chain(run, entries)], worktree=worktree)[0] if entries else []
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """Commits to add to one record: at ``ref``, of the run or merge ``name``, known by the trailer ``key``."""
 
     ref: str
@@ -198,8 +197,7 @@ def _tips(repo: Repository, records: Sequence[str]) -> dict[str, str]:
     return there
 
 
-@dataclass(frozen=True, slots=True)
-class _Link:
+class _Link(Struct, frozen=True):
     """The newest commit of a chain: its id and tree, and its trailers."""
 
     oid: str | None

@@ -16,7 +16,8 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from git_parallel.errors import GitError, ParallelError, RaceError
 from git_parallel.git import Git, Repository
@@ -43,8 +44,7 @@ _RACE = re.compile(
 _IN_THE_WAY = re.compile(r"'(?P<there>refs/[^']*)' exists; cannot create '(?P<wanted>refs/[^']*)'")
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(Struct, frozen=True):
     """One ref's change: to ``new`` (None deletes it) if it is still at ``old``.
 
     ``old`` is the value read before; the repository's null id (``Repository.zero``) means that the ref
@@ -60,8 +60,7 @@ class Update:
 # --- the lock --------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Held:
+class _Held(Struct):
     """One lock file as this process knows it: flock excludes other processes, ``mutex`` other threads."""
 
     mutex: threading.RLock = field(default_factory=threading.RLock)

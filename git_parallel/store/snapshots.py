@@ -12,7 +12,8 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel.git import Git, Repository
 from git_parallel.layout import HEADS
@@ -40,8 +41,7 @@ _SNAPSHOT_TRAILER = re.compile(r"^Architect-(?P<key>[A-Z][a-z]+): (?P<value>.+)$
 _NOT_READ = re.compile(r"^warning: could not open directory '(?P<directory>.*)': ")
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """A worktree as it is. ``head`` is None on an unborn branch; ``tree`` holds everything capturable.
 
     ``branch`` is the full name HEAD points to, None when detached; ``operation`` a merge, rebase …
@@ -63,8 +63,7 @@ class Look:
         return self.tree != self.head_tree
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """What differs between two trees: paths in order, lines added and removed, and new nested repositories."""
 
     paths: list[str]
@@ -215,8 +214,7 @@ def snapshot(
     return objects.commit(seen.tree, parents, message.rstrip("\n") + "\n\n" + "\n".join(trailers) + "\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """A snapshot as it is read again. ``head`` is None for an unborn branch, ``index`` a commit of the index.
 
     ``branch`` is the short name HEAD pointed to, None when detached; ``time`` is epoch seconds.

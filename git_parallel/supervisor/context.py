@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Literal
 
+from msgspec import Struct, field
+
+from git_parallel import worktrees
+from git_parallel.agents import preset as presets
 from git_parallel.agents.preset import Preset
 from git_parallel.git import Repository, clean_environment
 from git_parallel.layout import RunFiles
-from git_parallel.plan.model import Job, RunSpec
+from git_parallel.plan.model import Job, Result, RunSpec
 from git_parallel.store.objects import Objects
-from git_parallel.supervisor.fence import Fence
+from git_parallel.supervisor import files
+from git_parallel.supervisor.fence import Fence, fence
 from git_parallel.supervisor.host import GuardHost
 from git_parallel.supervisor.journal import Journal
 from git_parallel.supervisor.recorder import Recorder
+from git_parallel.supervisor.rounds import Round
 from git_parallel.supervisor.surroundings import Surroundings
 from git_parallel.worktrees import Features
 
@@ -28,9 +33,11 @@ _PORT_BLOCKS = 1000
 Message = tuple[Literal["signal", "changed", "ended"], int]
 
 
-@dataclass(frozen=True)
-class Context:
-    """One run's shared parts. ``inbox`` carries messages from signals and worker threads to the main thread."""
+class Context(Struct, frozen=True):
+    """One run's shared parts. ``inbox`` carries messages from signals and worker threads to the main thread.
+
+    ``rounds`` has the workers that are to be run, ``earlier`` the results of those that are left as they are.
+    """
 
     repo: Repository
     spec: RunSpec
@@ -43,6 +50,8 @@ class Context:
     features: Features
     fence: Fence
     before: Surroundings
+    rounds: Mapping[int, Round]
+    earlier: Mapping[int, Result] = field(default_factory=dict)
     inbox: SimpleQueue[Message] = field(default_factory=SimpleQueue)
 
     def start_directory(self, job: Job) -> str:
@@ -54,6 +63,35 @@ class Context:
         """The environment of everything that runs for a worker: the person's own, less what locates a repository."""
         env = clean_environment()
         return {**env, **worker_variables(self.spec, job, temporary), **self.fence.variables(job, env)}
+
+
+def prepare(
+    repo: Repository,
+    spec: RunSpec,
+    run: RunFiles,
+    journal: Journal,
+    *,
+    before: Surroundings,
+    rounds: Mapping[int, Round],
+    earlier: Mapping[int, Result] | None = None,
+    features: Features | None = None,
+) -> Context:
+    """Get everything ready that workers share: the guards' host, the fence, what worktrees need."""
+    return Context(
+        repo=repo,
+        spec=spec,
+        files=run,
+        journal=journal,
+        recorder=Recorder(repo, spec.run, lambda: files.read(run.journal) or b""),
+        objects=Objects(repo),
+        host=GuardHost(os.path.join(run.top, "guard.log")),
+        preset=presets.from_data(spec.preset),
+        features=features or worktrees.features(repo, spec.base),
+        fence=fence(repo, run.hooks),
+        before=before,
+        rounds=rounds,
+        earlier=earlier or {},
+    )
 
 
 def worker_variables(spec: RunSpec, job: Job, temporary: str) -> Mapping[str, str]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel.errors import ParallelError
 from git_parallel.git import Repository
@@ -32,8 +33,7 @@ _OTHERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(Struct, frozen=True):
     """One run's hooks: their directory, the scripts they are made of, and the repository's own hooks."""
 
     directory: str

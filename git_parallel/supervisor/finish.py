@@ -10,7 +10,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from git_parallel import worktrees
 from git_parallel.agents import launch
@@ -31,8 +32,7 @@ from git_parallel.supervisor.outcome import Evidence
 CAPTURE_TRIES = 3
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """What is known of a worker's last attempt when it ends. ``ending`` is None when no agent was started."""
 
     number: int
@@ -45,8 +45,7 @@ class Attempt:
     peak_rss: int | None = None
 
 
-@dataclass
-class _Work:
+class _Work(Struct):
     """What git shows of a worker's work, gathered on the way to its result."""
 
     seen: snapshots.Look | None = None

@@ -16,8 +16,10 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict, fields, replace
 
 from git_parallel.errors import ParallelError
 from git_parallel.supervisor import files
@@ -31,8 +33,7 @@ _ORPHAN_LIMIT = 2.0  # seconds of SIGKILL for what nobody guards any more
 _TRIES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class GuardSpec:
+class GuardSpec(Struct, frozen=True):
     """What to run and within which limits.
 
     ``stdin`` is a file to read (None: nothing); ``stdout`` and ``stderr`` are files to append to, made with
@@ -53,8 +54,7 @@ class GuardSpec:
     psutil_path: str | None = None  # where psutil is, for systems without /proc; found when not given
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """How an agent ended; None is "unknown".
 
     ``ended_by`` is the first cause: the agent itself (``exit``), the time limit, an order (``stop``, ``kill``),
@@ -88,8 +88,7 @@ def read_ending(path: str) -> Ending | None:
     return Ending.parse(json.loads(text)) if text else None
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     """A process: its id, and when it started (``processes.start_time``), which tells it from a later one."""
 
     pid: int

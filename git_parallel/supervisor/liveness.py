@@ -9,14 +9,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel.layout import RunFiles
 from git_parallel.supervisor.journal import timestamp
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """The held lock of a run; closing it without :meth:`release` leaves the file, which says 'interrupted'."""
 
     descriptor: int

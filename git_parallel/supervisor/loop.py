@@ -12,8 +12,9 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from queue import Empty
+
+from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError
 from git_parallel.plan import halt
@@ -164,7 +165,7 @@ class Supervisor:
             self._stop_all("run_timeout")
 
     def _show(self, number: int, **changes: object) -> None:
-        self._views[number] = replace(self._views[number], **changes)  # type: ignore[arg-type]
+        self._views[number] = replace(self._views[number], **changes)
         self.display.update(list(self._views.values()), time.time())
 
     def _stop_all(self, reason: str, *, now: bool = False) -> None:

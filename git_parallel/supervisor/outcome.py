@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from git_parallel.plan.model import CheckResult, Status
 from git_parallel.supervisor.host import Ending
@@ -31,8 +32,7 @@ _STOPPED: dict[str, tuple[Status, Status]] = {
 _PARTIAL_REASONS = ("budget", "max_steps", "timeout")
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """What is known at a worker's end.
 
     ``stopped`` is the reason when the supervisor ended it; ``said`` and ``reason`` are the agent's

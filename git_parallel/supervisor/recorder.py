@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from git_parallel.errors import RaceError
 from git_parallel.git import Repository
 from git_parallel.store import record
 
 
-@dataclass
-class _Waiting:
+class _Waiting(Struct):
     entry: record.Entry
     error: BaseException | None = None
     done: bool = False
 
 
-@dataclass
-class Recorder:
+class Recorder(Struct):
     """Combines record writes of one run. ``events`` returns the journal's bytes, which every record carries."""
 
     repo: Repository

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Purse:
+class Purse(Struct, frozen=True):
     """The run's money: ``limit`` (None: no limit), ``spent`` by ended workers and ``reserved`` for living ones."""
 
     limit: float | None

@@ -11,9 +11,10 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from git_parallel import worktrees
 from git_parallel.agents import launch
@@ -30,12 +31,9 @@ from git_parallel.plan.model import Job, Limits, RunSpec, Task, encode
 from git_parallel.render import text
 from git_parallel.store import objects, record, refs, snapshots
 from git_parallel.store.refs import Update
-from git_parallel.supervisor import files, liveness, surroundings
-from git_parallel.supervisor.context import Context
-from git_parallel.supervisor.fence import fence
-from git_parallel.supervisor.host import GuardHost
+from git_parallel.supervisor import files, liveness, rounds, surroundings
+from git_parallel.supervisor.context import Context, prepare
 from git_parallel.supervisor.journal import Journal, timestamp
-from git_parallel.supervisor.recorder import Recorder
 from git_parallel.supervisor.surroundings import Surroundings
 
 _TRIES = 5
@@ -44,8 +42,7 @@ _TRIES = 5
 DEFAULT_PROGRAMS = ("architect",)
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """What was asked for on the command line. ``workers`` is the number typed there, None when it was not."""
 
     tasks: Sequence[str]
@@ -58,18 +55,20 @@ class Request:
     allow_empty: bool = False
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A run that could start: everything but the numbers of its workers is settled."""
 
     repo: Repository
     spec: RunSpec
-    preset: Preset
     branch: str
     worktree: str
     with_changes: bool
     warnings: tuple[str, ...]
     before: Surroundings
+
+    def begin(self) -> tuple[Context, liveness.Claim]:
+        """Start the run: see :func:`begin`."""
+        return begin(self)
 
 
 def plan_run(repo: Repository, request: Request) -> Draft:
@@ -125,7 +124,7 @@ def plan_run(repo: Repository, request: Request) -> Draft:
         grace=config.grace,
         preset=presets.as_data(preset),
     )
-    return Draft(repo, spec, preset, config.branch, config.worktree, request.with_changes, tuple(warnings), before)
+    return Draft(repo, spec, config.branch, config.worktree, request.with_changes, tuple(warnings), before)
 
 
 def place(draft: Draft) -> RunSpec:
@@ -167,19 +166,8 @@ def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
             _undo(run, held, journal)
             if not tries_left:
                 raise
-    context = Context(
-        repo=repo,
-        spec=spec,
-        files=run,
-        journal=journal,
-        recorder=Recorder(repo, spec.run, lambda: files.read(run.journal) or b""),
-        objects=objects.Objects(repo),
-        host=GuardHost(os.path.join(run.top, "guard.log")),
-        preset=draft.preset,
-        features=features,
-        fence=fence(repo, run.hooks),
-        before=draft.before,
-    )
+    begun = {job.worker: rounds.first(spec, job) for job in spec.jobs}
+    context = prepare(repo, spec, run, journal, before=draft.before, rounds=begun, features=features)
     return context, held
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel.errors import GitError
 from git_parallel.git import Repository
 from git_parallel.layout import HEADS
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """How things stand. ``head`` is None before the first commit, ``branch`` (a full ref name) None when detached.
 
     ``changed`` are paths with uncommitted or untracked changes, None where there is no worktree;

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
+from msgspec import Struct, field
 
 from git_parallel.layout import RunFiles, State
 from git_parallel.plan.model import Result, RunSpec, decode_result, decode_spec
@@ -32,8 +32,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     rss: int | None = None
 
 
-@dataclass(frozen=True)
-class WorkerView:
+class WorkerView(Struct, frozen=True):
     """A worker now. ``since`` is when it entered ``state``; ``source`` says where that was seen."""
 
     worker: int
@@ -52,8 +51,7 @@ class WorkerView:
     result: Result | None = None
 
 
-@dataclass(frozen=True)
-class RunView:
+class RunView(Struct, frozen=True):
     """A run now. ``interrupted``: its supervisor died before the record was complete."""
 
     spec: RunSpec

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from git_parallel import worktrees
 from git_parallel.agents import launch
@@ -37,8 +37,7 @@ CHUNK = 1 << 18
 _BACK_OFF = (2.0, 5.0, 15.0, 30.0, 60.0)
 
 
-@dataclass
-class _Watching:
+class _Watching(Struct):
     """The growing log of one attempt and what its reader made of it so far."""
 
     reader: Reader

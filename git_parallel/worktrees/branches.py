@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel.git import Repository
 from git_parallel.layout import HEADS
@@ -14,8 +15,7 @@ from git_parallel.worktrees.names import Template
 _PATTERNS_PER_CALL = 1000  # far below the kernel's limit on arguments
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """A branch template with what its fields other than ``{n}`` stand for in one run.
 
     ``parents`` are the templates of the directories above the name. ``values`` has every value a field

@@ -6,7 +6,8 @@ import re
 import string
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel.errors import UsageError
 
@@ -18,8 +19,7 @@ _COMPONENT_BYTES = 250
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A worker's number, the short name of its branch, and the absolute path of its worktree."""
 
     worker: int
@@ -50,8 +50,7 @@ def field_values(values: Mapping[str, str | None]) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Struct, frozen=True):
     """A name with fields, split into pairs of literal text and the field after it ('' after the last text)."""
 
     source: str

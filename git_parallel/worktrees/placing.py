@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository
@@ -151,8 +152,7 @@ def add_excludes(repo: Repository, lines: Sequence[str]) -> None:
         ) from error
 
 
-@dataclass(frozen=True)
-class _Site:
+class _Site(Struct, frozen=True):
     """What paths of new worktrees are held against."""
 
     base: str

@@ -11,8 +11,9 @@ import re
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from git_parallel.errors import GitError, ParallelError
 from git_parallel.git import Completed, Git, Repository
@@ -23,8 +24,7 @@ _NO_LFS = ("filter.lfs.process=", "filter.lfs.smudge=", "filter.lfs.required=fal
 _CONFIGURATION = r"^(filter\.lfs\.(process|smudge)|submodule\..*\.(url|update))$"
 
 
-@dataclass(frozen=True, slots=True)
-class Submodule:
+class Submodule(Struct, frozen=True):
     """A submodule of the base that has a repository here.
 
     ``url`` is its real remote, ``store`` the path of its local repository, ``nested`` its own submodules.
@@ -37,8 +37,7 @@ class Submodule:
     nested: tuple[Submodule, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(Struct, frozen=True):
     """What a base commit needs beyond its files. ``lfs``: 'no', 'yes', or 'missing' (used, but no git-lfs here)."""
 
     lfs: Literal["no", "yes", "missing"] = "no"

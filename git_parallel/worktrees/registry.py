@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel.errors import GitError, ParallelError, RaceError, RefusedError
 from git_parallel.git import Git, Repository
@@ -19,8 +20,7 @@ from git_parallel.worktrees.names import Place
 OUR_LOCK = "git parallel "
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One line of ``git worktree list``.
 
     ``branch`` is a full ref name, None when detached; ``head`` None when there is no commit; ``locked``

@@ -12,7 +12,8 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from git_parallel.errors import GitError, ParallelError, RefusedError
 from git_parallel.git import Repository

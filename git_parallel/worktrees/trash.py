@@ -18,7 +18,8 @@ import shutil
 import stat
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel.errors import RefusedError
 from git_parallel.git import Repository
@@ -31,8 +32,7 @@ _INFO = "info.json"
 _VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Trashed:
+class Trashed(Struct, frozen=True):
     """A worktree in the trash.
 
     ``top`` is its directory in the trash, ``files`` the moved worktree (not there when the removal was
@@ -60,8 +60,7 @@ class Trashed:
         return bool(self.hold) and (self.present or os.path.isdir(os.path.join(self.top, ENTRY, "modules")))
 
 
-@dataclass(frozen=True, slots=True)
-class Purged:
+class Purged(Struct, frozen=True):
     """What :func:`purge` did with one: ``size`` in bytes; ``error`` says why it is still there, else None."""
 
     item: Trashed

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 
+import msgspec
 import pytest
 
 from git_parallel.plan.config import Config
@@ -115,7 +115,7 @@ def test_the_defaults_read_back_too():
 
 
 def test_every_setting_is_an_attribute_of_config_and_the_reverse():
-    fields = [field.name for field in dataclasses.fields(Config)]
+    fields = [field.name for field in msgspec.structs.fields(Config)]
     assert fields == [*BY_NAME, "origins", "raw"]
 
 

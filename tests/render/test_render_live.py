@@ -13,9 +13,9 @@ import termios
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from git_parallel.plan.model import Result
 from git_parallel.render import live, text

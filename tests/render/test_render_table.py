@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from git_parallel.plan.model import CheckResult, Limits, Result, RunSpec
 from git_parallel.render import table, text
