@@ -2,7 +2,7 @@
 #
 # git's own completion calls _git_parallel for `git parallel`; without it, `git-parallel` still completes.
 
-__git_parallel_commands="run status watch list show log diff stop wait cleanup restore config init demo"
+__git_parallel_commands="run status watch list show log diff stop wait conflicts review merge cleanup restore config init demo"
 
 # Sets options, and in kinds the values of those that take one: "OPTION=KIND", where KIND is a kind of
 # `git parallel __complete`, "file", "none", or words with a colon before and between them.
@@ -53,6 +53,21 @@ __git_parallel_describe ()
 		options="--timeout --json --help"
 		kinds="--timeout=none"
 		argument=runs
+		;;
+	conflicts)
+		options="--target --committed --json --porcelain -z --help"
+		kinds="--target=commits"
+		argument=handles
+		;;
+	review)
+		options="--follow --approve --reject --changes --message --file --list --json --porcelain -z --help"
+		kinds="--approve=handles --reject=handles --changes=handles -m=none --message=none -F=file --file=file"
+		argument=handles
+		;;
+	merge)
+		options="--target --strategy --yes --no-review --batch --stop --check --no-checks --check-timeout --recheck --no-verify --cleanup --reject-siblings --trust --dry-run --continue --skip --abort --undo --json --help"
+		kinds="--target=branches --strategy=:merge:squash:rebase:ff --check=none --check-timeout=none --undo=merges"
+		argument=handles
 		;;
 	cleanup)
 		options="--all --merged --keep-branches --dry-run --json --porcelain -z --help"

@@ -17,7 +17,7 @@ end
 
 function __git_parallel_using
     set -l words (__git_parallel_typed)
-    set -l known run status watch list show log diff stop wait cleanup restore config init demo
+    set -l known run status watch list show log diff stop wait conflicts review merge cleanup restore config init demo
     contains -- "$words[1]" $known; or set words run
     test $words[1] = $argv[1]
 end
@@ -110,6 +110,50 @@ complete -c git-parallel -n '__git_parallel_using wait' -l timeout -x -d 'Wait n
 complete -c git-parallel -n '__git_parallel_using wait' -l json -d 'Print one JSON document'
 complete -c git-parallel -n '__git_parallel_using wait' -k -a '(__git_parallel_words runs)'
 
+complete -c git-parallel -n __git_parallel_first -k -a conflicts -d 'which branches collide, and a good order'
+complete -c git-parallel -n '__git_parallel_using conflicts' -l target -x -k -a '(__git_parallel_words commits)' -d 'What they are to land on (default: each run'\''s own target)'
+complete -c git-parallel -n '__git_parallel_using conflicts' -l committed -d 'Look at branches alone, not at what live worktrees hold beside them'
+complete -c git-parallel -n '__git_parallel_using conflicts' -l json -d 'Print one JSON document'
+complete -c git-parallel -n '__git_parallel_using conflicts' -l porcelain -d 'Print stable lines for scripts'
+complete -c git-parallel -n '__git_parallel_using conflicts' -s z -d 'End lines with NUL, quote nothing; implies --porcelain'
+complete -c git-parallel -n '__git_parallel_using conflicts' -k -a '(__git_parallel_words handles)'
+
+complete -c git-parallel -n __git_parallel_first -k -a review -d 'walk the branches in sequence for human approval'
+complete -c git-parallel -n '__git_parallel_using review' -l follow -d 'Wait for workers that have not ended, and go on with each'
+complete -c git-parallel -n '__git_parallel_using review' -l approve -x -k -a '(__git_parallel_words handles)' -d 'Approve these workers'\'' heads; ask nothing'
+complete -c git-parallel -n '__git_parallel_using review' -l reject -x -k -a '(__git_parallel_words handles)' -d 'Reject these; -m says why'
+complete -c git-parallel -n '__git_parallel_using review' -l changes -x -k -a '(__git_parallel_words handles)' -d 'Ask these for changes: those in -m or -F'
+complete -c git-parallel -n '__git_parallel_using review' -s m -l message -x -d 'What the verdict before it says'
+complete -c git-parallel -n '__git_parallel_using review' -s F -l file -r -F -d 'The same from a file; '\''-'\'' is standard input'
+complete -c git-parallel -n '__git_parallel_using review' -l list -d 'List the workers and their verdicts; ask nothing'
+complete -c git-parallel -n '__git_parallel_using review' -l json -d 'Print one JSON document'
+complete -c git-parallel -n '__git_parallel_using review' -l porcelain -d 'Print stable lines for scripts'
+complete -c git-parallel -n '__git_parallel_using review' -s z -d 'End lines with NUL, quote nothing; implies --porcelain'
+complete -c git-parallel -n '__git_parallel_using review' -k -a '(__git_parallel_words handles)'
+
+complete -c git-parallel -n __git_parallel_first -k -a merge -d 'land approved branches in sequence'
+complete -c git-parallel -n '__git_parallel_using merge' -l target -x -k -a '(__git_parallel_words branches)' -d 'Branch to land on (default: the run'\''s own target)'
+complete -c git-parallel -n '__git_parallel_using merge' -l strategy -x -a 'merge squash rebase ff' -d 'How it lands (default: parallel.strategy)'
+complete -c git-parallel -n '__git_parallel_using merge' -s y -l yes -d 'Ask nothing: land what is approved and green'
+complete -c git-parallel -n '__git_parallel_using merge' -l no-review -d 'Land what nobody has approved, too; this is recorded'
+complete -c git-parallel -n '__git_parallel_using merge' -l batch -d 'Check all together first; if that is red, find the first one that is'
+complete -c git-parallel -n '__git_parallel_using merge' -l stop -d 'Stop at a conflict for you to resolve, instead of parking the branch'
+complete -c git-parallel -n '__git_parallel_using merge' -l check -x -d 'Command that must succeed on each integrated tree'
+complete -c git-parallel -n '__git_parallel_using merge' -l no-checks -d 'Run no check'
+complete -c git-parallel -n '__git_parallel_using merge' -l check-timeout -x -d 'Time for one check of an integrated tree'
+complete -c git-parallel -n '__git_parallel_using merge' -l recheck -d 'Run checks again whose result for a tree is known'
+complete -c git-parallel -n '__git_parallel_using merge' -l no-verify -d 'Do not run the commit hooks, as in git merge'
+complete -c git-parallel -n '__git_parallel_using merge' -l cleanup -d 'Remove branches and worktrees of what landed, safely'
+complete -c git-parallel -n '__git_parallel_using merge' -l reject-siblings -d 'Reject the other workers of the same task'
+complete -c git-parallel -n '__git_parallel_using merge' -l trust -d 'Approve the check commands that come from elsewhere'
+complete -c git-parallel -n '__git_parallel_using merge' -s n -l dry-run -d 'Show the plan with predicted trees and conflicts; change nothing'
+complete -c git-parallel -n '__git_parallel_using merge' -l continue -d 'Go on after a conflict was resolved, or after a crash'
+complete -c git-parallel -n '__git_parallel_using merge' -l skip -d 'Leave out the branch that has stopped the landing, and go on'
+complete -c git-parallel -n '__git_parallel_using merge' -l abort -d 'End a stopped landing; what has landed stays'
+complete -c git-parallel -n '__git_parallel_using merge' -l undo -x -k -a '(__git_parallel_words merges)' -d 'Take a landing back: move the target back, or revert'
+complete -c git-parallel -n '__git_parallel_using merge' -l json -d 'Print one JSON document'
+complete -c git-parallel -n '__git_parallel_using merge' -k -a '(__git_parallel_words handles)'
+
 complete -c git-parallel -n __git_parallel_first -k -a cleanup -d 'remove worktrees and branches safely'
 complete -c git-parallel -n '__git_parallel_using cleanup' -l all -d 'All workers that have ended (the default without words)'
 complete -c git-parallel -n '__git_parallel_using cleanup' -l merged -d 'Only workers whose work is in the run'\''s target already'
@@ -136,7 +180,7 @@ complete -c git-parallel -n '__git_parallel_using config' -s z -d 'End values wi
 complete -c git-parallel -n '__git_parallel_using config' -s c -l config -r -F -d 'Read FILE in place of the project file'\''s settings'
 complete -c git-parallel -n '__git_parallel_using config' -k -a '(__git_parallel_words settings)'
 
-complete -c git-parallel -n __git_parallel_first -k -a init -d 'show notes in git log and fetch them (opt-in)'
+complete -c git-parallel -n __git_parallel_first -k -a init -d 'show notes in every git log (opt-in)'
 complete -c git-parallel -n '__git_parallel_using init' -l undo -d 'Take back what init has set, and nothing else'
 
 complete -c git-parallel -n __git_parallel_first -k -a demo -d 'a two-minute tour with no model'

@@ -14,7 +14,7 @@ import click
 from git_parallel.cli import _common
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
-from git_parallel.layout import HEADS, State
+from git_parallel.layout import HEADS, MERGES, State
 from git_parallel.plan.model import RunSpec, decode_spec
 from git_parallel.render import text
 from git_parallel.supervisor import files, view
@@ -147,10 +147,17 @@ def removed(repo: Repository) -> Words:
     return ((item.handle, item.branch or "") for item in restorable.everything(repo))
 
 
+def merges(repo: Repository) -> Words:
+    """Ids of landings, newest first."""
+    done = repo.common.run("for-each-ref", f"--count={NEWEST}", "--sort=-refname", "--format=%(refname)", MERGES)
+    return ((name.removeprefix(MERGES), "") for name in done.lines)
+
+
 KINDS: dict[str, Callable[[Repository], Words]] = {
     "branches": branches,
     "commits": commits,
     "handles": handles,
+    "merges": merges,
     "models": models,
     "programs": programs,
     "removed": removed,
