@@ -103,7 +103,7 @@ def load(run: RunFiles) -> RunView | None:
     pid = liveness.supervisor_pid(run)
     events = journal.read(run.journal)
     workers = [_with_files(run, view) for view in fold(spec, events).values()]
-    ended = next((event.get("time") for event in reversed(events) if event.get("event") == "run-ended"), None)
+    ended = journal.ended(events)
     state: RunState = "running" if pid is not None else "ended"
     if state == "ended" and (ended is None or os.path.exists(run.supervisor)):
         state = "interrupted"
@@ -119,7 +119,7 @@ def _with_files(run: RunFiles, view: WorkerView) -> WorkerView:
     progress = files.read(worker.progress)
     if progress is not None:
         changes["progress"] = msgspec.json.decode(progress, type=Progress)
-    return WorkerView(**{**vars(view), **changes}) if changes else view
+    return msgspec.structs.replace(view, **changes)
 
 
 def live_runs(state: State) -> list[str]:
