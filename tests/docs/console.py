@@ -5,6 +5,7 @@ lines that begin with "> ", or after a backslash), and the lines below it are wh
 error too. All blocks of a document run one after the other in one shell, so that `cd` and variables last.
 
     <!-- not run: why -->     on the line above the fence: the block is only held to be a valid command line
+    <!-- any order -->        there: lines may come in another order, as those of workers that run at once
     ...                       alone on a line: any lines; within a line: anything
     $ command   # exits 1     the exit code, when it is not 0
 
@@ -30,6 +31,7 @@ END = "\x1e"
 _EXITS = re.compile(r"#\s*exits (\d+)\s*$")
 _FENCE = re.compile(r"^```(\w*)\s*$")
 _NOT_RUN = re.compile(r"<!-- not run: \S.* -->")
+_ANY_ORDER = "<!-- any order -->"
 
 _VOLATILE = [
     (re.compile(r"\b\d{8}T\d{6}Z-[0-9a-f]{4}\b"), "RUN"),
@@ -54,6 +56,7 @@ class Command:
     output: list[str] = field(default_factory=list)
     last: int = 0
     """The number of the last line that belongs to it."""
+    any_order: bool = False
 
     @property
     def exit_code(self) -> int:
@@ -63,10 +66,11 @@ class Command:
 
 @dataclass
 class Block:
-    """A console block: the number of its first line, and whether it is run."""
+    """A console block: the number of its first line, whether it is run, and whether the order of lines counts."""
 
     line: int
     run: bool
+    any_order: bool = False
     commands: list[Command] = field(default_factory=list)
 
 
@@ -88,7 +92,7 @@ def markdown(text: str) -> list[Block]:
         if fence and kind is None:
             kind = fence[1]
             if kind == "console":
-                blocks.append(Block(number, not _NOT_RUN.fullmatch(above.strip())))
+                blocks.append(Block(number, not _NOT_RUN.fullmatch(above.strip()), above.strip() == _ANY_ORDER))
         elif fence:
             kind = None
         elif kind == "console":
@@ -116,7 +120,7 @@ def manual(text: str) -> list[Block]:
 def _add(block: Block, number: int, line: str) -> None:
     commands = block.commands
     if line.startswith("$ "):
-        commands.append(Command(number, line[2:], last=number))
+        commands.append(Command(number, line[2:], last=number, any_order=block.any_order))
         return
     if not commands:
         return
@@ -155,10 +159,15 @@ def plain(text: str) -> str:
     return text
 
 
-def matches(expected: Sequence[str], output: str) -> bool:
+def matches(expected: Sequence[str], output: str, *, any_order: bool = False) -> bool:
     """Say whether an output is what the document prints, with its elisions."""
-    pattern = "".join(_patterns(plain("\n".join(expected)).splitlines()))
-    return re.fullmatch(pattern, plain(output) + "\n" if output.strip() else "") is not None
+    wanted, printed = plain("\n".join(expected)).splitlines(), plain(output).splitlines()
+    if any_order:
+        # An elision of lines stands for those that are left over, wherever they are.
+        elided = "..." in [line.strip() for line in wanted]
+        wanted = sorted(line for line in wanted if line.strip() != "...")
+        printed = sorted(line for line in printed if not elided or line in wanted)
+    return re.fullmatch("".join(_patterns(wanted)), "".join(f"{line}\n" for line in printed)) is not None
 
 
 def _patterns(lines: Sequence[str]) -> Iterator[str]:
@@ -175,7 +184,7 @@ def problem(command: Command, ran: Ran) -> str | None:
         return (
             f"line {command.line}: $ {command.text}\nexited with {ran.exit_code}, not {command.exit_code}\n{ran.output}"
         )
-    if not matches(command.output, ran.output):
+    if not matches(command.output, ran.output, any_order=command.any_order):
         expected = "\n".join(command.output)
         return f"line {command.line}: $ {command.text}\nprints:\n{ran.output}\nbut the document says:\n{expected}"
     return None

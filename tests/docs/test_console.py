@@ -89,6 +89,17 @@ def test_outputs_that_do_not_match(expected, output):
     assert not console.matches(expected.splitlines(), output)
 
 
+def test_lines_in_any_order():
+    assert console.matches(["a", "b"], "b\na\n", any_order=True)
+    assert not console.matches(["a", "b"], "b\na\n")
+    assert not console.matches(["a", "b"], "b\na\na\n", any_order=True)
+    assert not console.matches(["a", "b"], "b\n", any_order=True)
+    assert console.matches(["b", "..."], "a\nb\n", any_order=True)
+    assert not console.matches(["b", "..."], "a\n", any_order=True)
+    (block,) = console.markdown("<!-- any order -->\n```console\n$ x\n```\n")
+    assert block.commands[0].any_order
+
+
 def test_a_wrong_exit_code_is_a_problem():
     assert console.problem(console.Command(1, "x"), console.Ran("", 1)) is not None
     assert console.problem(console.Command(1, "x  # exits 1"), console.Ran("", 1)) is None
