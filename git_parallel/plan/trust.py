@@ -6,7 +6,6 @@ only once their exact text was approved. The approvals live in the git directory
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 
@@ -38,4 +37,6 @@ def _read(common_dir: str) -> set[str]:
 
 
 def _digest(command: str) -> str:
+    import hashlib  # noqa: PLC0415 (5 ms, and most repositories bring no commands)
+
     return hashlib.sha256(os.fsencode(command)).hexdigest()

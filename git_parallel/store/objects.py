@@ -21,6 +21,7 @@ from git_parallel.errors import GitError, ParallelError
 from git_parallel.git import Git, Repository
 
 if TYPE_CHECKING:
+    from dulwich.object_store import DiskObjectStore
     from dulwich.objects import Commit, ObjectID, ShaFile, Tree
 
 FILE = 0o100644
@@ -143,12 +144,11 @@ class Objects:
 
     def __init__(self, repo: Repository) -> None:
         from dulwich.object_format import get_object_format  # noqa: PLC0415 (see the module's text)
-        from dulwich.object_store import DiskObjectStore  # noqa: PLC0415
 
         self._repo = repo
         self._format = get_object_format(repo.object_format)
         self._reading = threading.Lock()  # dulwich's cache of packs is not made for threads; writing needs no lock
-        self._store = DiskObjectStore(os.path.join(repo.common_dir, "objects"), object_format=self._format)
+        self._store: DiskObjectStore | None = None
 
     def __enter__(self) -> Objects:
         return self
@@ -158,7 +158,8 @@ class Objects:
 
     def close(self) -> None:
         """Close the packs that were read from."""
-        self._store.close()
+        if self._store is not None:
+            self._store.close()
 
     # writing
 
@@ -325,12 +326,26 @@ class Objects:
         kind = ("-t", thing.type_name.decode(), "-w", "--stdin")
         self._repo.common.run("-c", "core.fsync=loose-object", "hash-object", *kind, stdin=thing.as_raw_string())
 
+    def _read(self, oid: str) -> ShaFile:
+        """Read an object with dulwich; packs are opened only for what is not loose (25 ms to import)."""
+        from dulwich.objects import ShaFile  # noqa: PLC0415
+
+        with suppress(FileNotFoundError):
+            path = os.path.join(self._repo.common_dir, "objects", oid[:2], oid[2:])
+            return ShaFile.from_path(path, object_format=self._format)
+        with self._reading:
+            if self._store is None:
+                from dulwich.object_store import DiskObjectStore  # noqa: PLC0415
+
+                directory = os.path.join(self._repo.common_dir, "objects")
+                self._store = DiskObjectStore(directory, object_format=self._format)
+            return self._store[_ascii(oid)]
+
     def _load(self, oid: str, kind: str) -> ShaFile:
         from dulwich.objects import ShaFile  # noqa: PLC0415
 
         try:
-            with self._reading:
-                thing = self._store[_ascii(oid)]
+            thing = self._read(oid)
         except (KeyError, ValueError, AssertionError, OSError):
             # What dulwich does not find, git may: sha256 alternates, quoted alternates, objects that a
             # partial clone has yet to fetch.

@@ -9,11 +9,17 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 
 from msgspec import Struct
 
 from git_parallel.layout import RunFiles
 from git_parallel.supervisor.journal import timestamp
+
+
+# Somebody who only looks whether there is a holder takes the lock for a moment: that is not a holder.
+_TRIES = 5
+_PAUSE = 0.005
 
 
 class Claim(Struct, frozen=True):
@@ -35,14 +41,26 @@ def claim(files: RunFiles) -> Claim | None:
 
 def claim_file(path: str) -> Claim | None:
     """Take the lock of this file, which is made when there is none; None when somebody else has it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    for _ in range(_TRIES):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            time.sleep(_PAUSE)
+            continue
+        if _still_named(descriptor, path):
+            sign(descriptor)
+            return Claim(descriptor, path)
+        os.close(descriptor)  # given back and removed between opening and locking
+    return None
+
+
+def _still_named(descriptor: int, path: str) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    sign(descriptor)
-    return Claim(descriptor, path)
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def sign(descriptor: int) -> None:
