@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository
 from git_parallel.layout import State
-from git_parallel.supervisor import view
+from git_parallel.supervisor import journal, view
 from git_parallel.supervisor.view import RunView, WorkerView
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def recorded(kept: Record) -> RunView:
         replace(worker, state="ended", result=results[worker.worker]) if worker.worker in results else worker
         for worker in view.fold(spec, events).values()
     ]
-    ended = next((event.get("time") for event in reversed(events) if event.get("event") == "run-ended"), None)
+    ended = journal.ended(events)
     run = RunView(
         spec=spec,
         state="ended" if ended or len(results) == len(spec.jobs) else "interrupted",

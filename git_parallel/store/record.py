@@ -67,9 +67,10 @@ _STANDING = (STATE, COUNTS, TITLE)
 class Entry(Struct, frozen=True, kw_only=True):
     """One commit of the record and what happens together with it.
 
-    ``changes`` sets files of the record's tree (None removes one). ``ended`` gives the status of each worker
-    that this entry ends, for the ``Architect-Counts`` of the run. ``parents`` are commits to keep alive.
-    ``updates`` are other refs that move in the same transaction, ``notes`` go from commit to text.
+    ``changes`` sets files of the record's tree (None removes one). For the ``Architect-Counts`` of the run,
+    ``ended`` gives the status of each worker that this entry ends, and ``begun`` names those whose end counts no
+    longer. ``parents`` are commits to keep alive. ``updates`` are other refs that move in the same transaction,
+    ``notes`` go from commit to text.
     """
 
     changes: Mapping[str, bytes | None]
@@ -79,6 +80,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     updates: Sequence[Update] = ()
     notes: Mapping[str, str] | None = None
     ended: Mapping[int, Status] = field(default_factory=dict)
+    begun: Sequence[int] = ()
 
     def with_changes(self, changes: Mapping[str, bytes | None]) -> Entry:
         """Return the entry with these files changed too."""
@@ -226,7 +228,7 @@ def _chain(objects: Objects, chain: Chain, tip: str | None) -> list[str]:
 
 def _append(objects: Objects, chain: Chain, link: _Link, entry: Entry) -> _Link:
     """Write one commit of a chain."""
-    trailers = _trailers(chain, link, entry, _counts(objects, link, entry.ended))
+    trailers = _trailers(chain, link, entry, _counts(objects, link, entry))
     changes = {**entry.changes, "version": _VERSION_FILE}
     blobs = {path: None if data is None else (FILE, objects.blob(data)) for path, data in changes.items()}
     tree = objects.edit(link.tree, blobs)
@@ -271,18 +273,21 @@ def _trailers(chain: Chain, link: _Link, entry: Entry, counts: str) -> list[tupl
     standing = {STATE: "running", TITLE: _one_line(entry.subject), **link.trailers}
     if counts:
         standing[COUNTS] = counts
+    elif entry.begun:
+        standing.pop(COUNTS, None)
     keys = {key for key, _ in said}
     inherited = [(key, standing[key]) for key in _STANDING if key in standing and key not in keys]
     return [(chain.key, chain.name), *said, *inherited]
 
 
-def _counts(objects: Objects, link: _Link, ended: Mapping[int, Status]) -> str:
-    """Return the counts of the workers' statuses after ``ended``; a worker that ended before counts once."""
+def _counts(objects: Objects, link: _Link, entry: Entry) -> str:
+    """Return the counts of the workers' statuses after an entry; a worker that ended before counts once."""
     counts = parse_counts(link.trailers.get(COUNTS, ""))
-    for worker, status in ended.items():
+    for worker in (*entry.begun, *entry.ended):
         before = _status_before(objects, link, worker)
         if before is not None and counts.get(before):
             counts[before] -= 1
+    for status in entry.ended.values():
         counts[status] = counts.get(status, 0) + 1
     order: tuple[str, ...] = get_args(Status)
     known = [status for status in order if counts.get(status)]

@@ -36,7 +36,8 @@ Message = tuple[Literal["signal", "changed", "ended"], int]
 class Context(Struct, frozen=True):
     """One run's shared parts. ``inbox`` carries messages from signals and worker threads to the main thread.
 
-    ``rounds`` has the workers that are to be run, ``earlier`` the results of those that are left as they are.
+    ``rounds`` has the workers that are to be run, ``earlier`` the results of those that are left as they are;
+    orders in ``control.jsonl`` before ``control_offset`` were for an earlier supervisor.
     """
 
     repo: Repository
@@ -52,6 +53,7 @@ class Context(Struct, frozen=True):
     before: Surroundings
     rounds: Mapping[int, Round]
     earlier: Mapping[int, Result] = field(default_factory=dict)
+    control_offset: int = 0
     inbox: SimpleQueue[Message] = field(default_factory=SimpleQueue)
 
     def start_directory(self, job: Job) -> str:
@@ -75,6 +77,7 @@ def prepare(
     rounds: Mapping[int, Round],
     earlier: Mapping[int, Result] | None = None,
     features: Features | None = None,
+    control_offset: int = 0,
 ) -> Context:
     """Get everything ready that workers share: the guards' host, the fence, what worktrees need."""
     return Context(
@@ -91,6 +94,7 @@ def prepare(
         before=before,
         rounds=rounds,
         earlier=earlier or {},
+        control_offset=control_offset,
     )
 
 

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 
+import msgspec
 from msgspec import Struct, field
 
 from git_parallel import worktrees
@@ -23,7 +24,7 @@ from git_parallel.render import text
 from git_parallel.store import refs, snapshots
 from git_parallel.store.record import Entry
 from git_parallel.store.refs import Update
-from git_parallel.supervisor import files, outcome, surroundings
+from git_parallel.supervisor import files, outcome, rounds, surroundings
 from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.host import Ending, GuardSpec
 from git_parallel.supervisor.journal import timestamp
@@ -46,7 +47,7 @@ class Attempt(Struct, frozen=True):
 
 
 class _Work(Struct):
-    """What git shows of a worker's work, gathered on the way to its result."""
+    """What git shows of a worker's work, gathered on the way to its result. ``done``: its last round did some."""
 
     seen: snapshots.Look | None = None
     change: snapshots.Change = field(default_factory=lambda: snapshots.Change([], 0, 0, []))
@@ -55,6 +56,7 @@ class _Work(Struct):
     checks: list[CheckResult] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
+    done: bool = False
 
 
 def finish(context: Context, job: Job, attempt: Attempt, *, run_checks: bool) -> Result:
@@ -91,17 +93,17 @@ def _finish_once(context: Context, job: Job, attempt: Attempt, run_checks: bool)
 def _look(context: Context, job: Job, attempt: Attempt) -> _Work:
     """See what lies in the worktree; one that cannot be read is kept and named."""
     work = _Work()
-    if attempt.ending is None:
-        if not os.path.lexists(job.worktree):  # it never came to a worktree
+    if attempt.ending is None:  # no agent ran
+        if context.rounds[job.worker].before is not None:
+            _look_at_branch(context, job, work)
+        else:
             work.updates += _empty_branches(context, [job.worker])
         return work
     context.journal.append("intent", worker=job.worker, act="capture")
     admin = worktrees.paired(context.repo, job.worktree)
     if admin is None:
         work.warnings.append(f"the worktree is gone or no longer ours: {job.worktree}")
-        work.head = refs.read(context.repo, HEADS + job.branch).get(HEADS + job.branch)
-        if work.head:
-            work.change = snapshots.change(context.repo.common, context.spec.base, work.head)
+        _look_at_branch(context, job, work)
         return work
     scratch = os.path.join(context.files.worker(job.worker).top, "capture.index")
     try:
@@ -110,11 +112,25 @@ def _look(context: Context, job: Job, attempt: Attempt) -> _Work:
         work.warnings.append(f"nothing was captured ({error.message}); the work is still in {job.worktree}")
         work.head = refs.read(context.repo, HEADS + job.branch).get(HEADS + job.branch)
         return work
-    work.change = snapshots.change(context.repo.common, context.spec.base, work.seen.tree)
+    _compare(context, job, work, work.seen.tree)
     work.warnings += surroundings.changes(context.repo, context.before, worktree_too=not work.change.paths)
     work.warnings += [f"not captured: {path}" for path in work.seen.missing]
     work.warnings += [f"not captured: {path}: a repository of its own" for path in work.change.nested]
     return work
+
+
+def _look_at_branch(context: Context, job: Job, work: _Work) -> None:
+    """See what the branch alone has."""
+    work.head = refs.read(context.repo, HEADS + job.branch).get(HEADS + job.branch)
+    if work.head is not None:
+        _compare(context, job, work, work.head)
+
+
+def _compare(context: Context, job: Job, work: _Work, now: str) -> None:
+    """Hold a tree or commit against the base, and against where this round had to begin to change something."""
+    git, base, since = context.repo.common, context.spec.base, context.rounds[job.worker].since
+    work.change = snapshots.change(git, base, now)
+    work.done = bool(work.change.paths if since == base else snapshots.change(git, since, now).paths)
 
 
 def _keep_during_checks(context: Context, job: Job, work: _Work) -> None:
@@ -122,11 +138,12 @@ def _keep_during_checks(context: Context, job: Job, work: _Work) -> None:
     if work.seen is None or not work.seen.dirty:
         return
     message = f"git parallel {context.spec.run}/{job.worker}: before its checks"
-    commit = snapshots.snapshot(context.objects, work.seen, message, index_tree=None)
+    before = context.rounds[job.worker].wip
+    commit = snapshots.snapshot(context.objects, work.seen, message, index_tree=None, previous=before)
     ref = wip_ref(context.spec.run, job.worker)
     with refs.locked(context.repo):
         refs.transaction(context.repo, [Update(ref, commit, None)])
-    work.updates.append(Update(ref, None, None))  # the commit on the branch replaces it
+    work.updates.append(Update(ref, before, None))  # the commit on the branch replaces it
 
 
 def _check(context: Context, job: Job, number: int, command: str) -> CheckResult:
@@ -158,7 +175,7 @@ def _evidence(context: Context, attempt: Attempt, work: _Work) -> Evidence:
         stopped=attempt.stopped,
         said=claim.outcome if claim else "failed",
         reason=claim.reason if claim else "agent_error",
-        work=bool(work.change.paths),
+        work=work.done,
         allow_empty=context.spec.allow_empty,
         checks=work.checks,
     )
@@ -190,7 +207,8 @@ def _keep_elsewhere(context: Context, job: Job, work: _Work, why: str) -> None:
     assert seen is not None
     message = f"git parallel {context.spec.run}/{job.worker}: {why}"
     index_tree = snapshots.staged_tree(context.repo.at(job.worktree))
-    work.snapshot = snapshots.snapshot(context.objects, seen, message, index_tree=index_tree)
+    before = context.rounds[job.worker].wip
+    work.snapshot = snapshots.snapshot(context.objects, seen, message, index_tree=index_tree, previous=before)
     ref = wip_ref(context.spec.run, job.worker)
     work.updates = [update for update in work.updates if update.ref != ref]
     work.updates.append(Update(ref, work.snapshot, None))
@@ -216,7 +234,7 @@ def _result(context: Context, job: Job, attempt: Attempt, work: _Work, verdict: 
     detail = attempt.error or (claim.detail if claim else None) or (ending.spawn_error if ending else None)
     if ending is not None and ending.survivors:
         work.warnings.append(f"processes that could not be killed: {', '.join(map(str, ending.survivors))}")
-    return Result(
+    result = Result(
         worker_id=job.worker,
         branch=job.branch,
         model=(claim.model if claim else None) or job.model,
@@ -247,6 +265,7 @@ def _result(context: Context, job: Job, attempt: Attempt, work: _Work, verdict: 
         peak_rss=max(attempt.peak_rss or 0, (ending.peak_rss or 0) if ending else 0) or None,
         warnings=work.warnings,
     )
+    return rounds.added(context.rounds[job.worker].before, result)
 
 
 def _record(context: Context, job: Job, attempt: Attempt, work: _Work, result: Result) -> None:
@@ -309,13 +328,15 @@ def _settle(context: Context, job: Job, work: _Work) -> None:
 
 
 def unstarted(context: Context, numbers: Sequence[int], status: Status, reason: str) -> dict[int, Result]:
-    """End workers that never started: their results in one record, their empty branches gone again."""
+    """End workers that never started: their results in one record, their empty branches gone again.
+
+    In a later round a worker stays as it was, but for the status.
+    """
     results: dict[int, Result] = {}
     changes: dict[str, bytes | None] = {}
     spec = context.spec
     for number in numbers:
-        attempt = Attempt(number=0, started=None, duration=None, ending=None, claim=None, stopped=reason)
-        result = _result(context, spec.job(number), attempt, _Work(head=None), (status, reason))
+        result = _unstarted(context, spec.job(number), status, reason)
         results[number] = result
         changes[f"workers/{number}/result.json"] = encode(result)
         files.replace(context.files.worker(number).result, encode(result))
@@ -332,10 +353,19 @@ def unstarted(context: Context, numbers: Sequence[int], status: Status, reason: 
     return results
 
 
+def _unstarted(context: Context, job: Job, status: Status, reason: str) -> Result:
+    before = context.rounds[job.worker].before
+    if before is not None:
+        return msgspec.structs.replace(before, status=status, reason=reason, ended=timestamp(), detail=None)
+    attempt = Attempt(number=0, started=None, duration=None, ending=None, claim=None, stopped=reason)
+    return _result(context, job, attempt, _Work(head=None), (status, reason))
+
+
 def _empty_branches(context: Context, numbers: Sequence[int]) -> list[Update]:
     """Deletions of branches that nothing was ever done on. One that was moved meanwhile is somebody's and stays."""
     base = context.spec.base
-    names = [HEADS + context.spec.job(number).branch for number in numbers]
+    jobs = [context.spec.job(number) for number in numbers]
+    names = [HEADS + job.branch for job in jobs if not os.path.lexists(job.worktree)]
     found = refs.read(context.repo, *names)
     return [Update(name, None, base) for name in names if found.get(name) == base]
 

@@ -13,6 +13,12 @@ further facts. The events:
     ``act`` is about to be done (``worktree``, ``spawn``, ``capture``, ``record``): what a crash may have left
 ``started``
     the agent's process: ``pid`` and ``start`` (kernel ticks), by which it is told from a later one
+``round``
+    a worker begins another round (``attempt``, ``start``, ``since``, ``session``, ``wip``) for a ``reason``;
+    its earlier events are of the rounds before
+``reported``
+    what a program says at the end of an attempt: its ``session``, ``session_cost`` and ``session_tokens``;
+    ``cost`` is that of the attempt alone
 ``note``
     anything a person reading the trace wants to know
 
@@ -25,7 +31,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -80,6 +86,14 @@ def read(path: str) -> list[Event]:
             return list(parse(file.read()))
     except FileNotFoundError:
         return []
+
+
+def ended(events: Sequence[Event]) -> str | None:
+    """When the run ended; None while it goes on, for the first time or again."""
+    for event in reversed(events):
+        if event.get("event") in ("run-ended", "round"):
+            return event.get("time") if event["event"] == "run-ended" else None
+    return None
 
 
 def parse(data: bytes) -> Iterator[Event]:

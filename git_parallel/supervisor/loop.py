@@ -40,9 +40,9 @@ class Supervisor:
         self.context = context
         self.held = held
         self.display = display
-        self.queue = [job.worker for job in context.spec.jobs]
+        self.queue = [job.worker for job in context.spec.jobs if job.worker in context.rounds]
         self.workers: dict[int, Worker] = {}
-        self.results: dict[int, Result] = {}
+        self.results: dict[int, Result] = dict(context.earlier)
         self.failures: dict[int, str] = {}
         self.interrupted: int | None = None
         self._interrupts = 0
@@ -57,11 +57,13 @@ class Supervisor:
                 branch=job.branch,
                 worktree=job.worktree,
                 since=context.spec.created,
+                state="ended" if job.worker in context.earlier else "queued",
+                result=context.earlier.get(job.worker),
             )
             for job in context.spec.jobs
         }
         self._sampler = Sampler()
-        self._control_offset = 0
+        self._control_offset = context.control_offset
         limit = context.spec.limits.timeout
         self._deadline = time.monotonic() + limit if limit is not None else None
 
@@ -77,6 +79,7 @@ class Supervisor:
     def run(self) -> dict[int, Result]:
         """Start, watch and finish every worker, then write the last record."""
         with self._signals():
+            self._control()  # what was asked for before anybody listened
             while self.queue or self.active:
                 self._start_workers()
                 self._wait()
@@ -100,6 +103,8 @@ class Supervisor:
 
     def _purse(self) -> Purse:
         spent = sum(result.cost or 0.0 for result in self.results.values())
+        going_on = (of.before for number, of in self.context.rounds.items() if number not in self._over)
+        spent += sum(before.cost or 0.0 for before in going_on if before is not None)
         reserved = sum(worker.budget or 0.0 for worker in self.active.values())
         return Purse(self.context.spec.limits.budget, spent, reserved)
 
@@ -145,7 +150,9 @@ class Supervisor:
         self._show(number, **worker.shown(), result=worker.result)
         if worker.stops_run:
             self._drain("halted")
-        counts = halt.Counts.of(len(self._views), (result.status for result in self.results.values()))
+        rounds = self.context.rounds
+        ended = (result.status for number, result in self.results.items() if number in rounds)
+        counts = halt.Counts.of(len(rounds), ended)
         decision = self._halt.decide(counts)
         if decision != "continue":
             self._drain("halted")

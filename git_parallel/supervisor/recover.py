@@ -9,25 +9,24 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from contextlib import suppress
 
-from git_parallel import worktrees
-from git_parallel.agents import preset as presets
+import msgspec
+
 from git_parallel.agents.claim import Claim
 from git_parallel.agents.readers import reader_for
 from git_parallel.errors import ParallelError
 from git_parallel.git import Repository
 from git_parallel.layout import RunFiles, State
 from git_parallel.plan.model import Job, Result, RunSpec, decode_result, decode_spec
-from git_parallel.store import objects, record
-from git_parallel.supervisor import files, journal, liveness, view
-from git_parallel.supervisor.context import Context
-from git_parallel.supervisor.fence import fence
+from git_parallel.store import record
+from git_parallel.supervisor import files, journal, liveness, rounds, view
+from git_parallel.supervisor.context import Context, prepare
 from git_parallel.supervisor.finish import Attempt, finish, unstarted
-from git_parallel.supervisor.host import Ending, GuardHost, read_ending
+from git_parallel.supervisor.host import Ending, read_ending
 from git_parallel.supervisor.journal import Event, Journal
 from git_parallel.supervisor.loop import close_record
 from git_parallel.supervisor.processes import kill_all, marked
-from git_parallel.supervisor.recorder import Recorder
 from git_parallel.supervisor.surroundings import Surroundings
 from git_parallel.supervisor.worker import said
 
@@ -53,7 +52,8 @@ def recover(repo: Repository, run: str) -> dict[int, Result] | None:
         return {}
     spec = decode_spec(data)
     events = journal.read(run_files.journal)
-    context = _context(repo, run_files, spec)
+    context = _context(repo, run_files, spec, events)
+    events = rounds.current(events)
     try:
         context.journal.append("note", source="supervisor", reason="the supervisor died; finishing its record")
         _wait_for_guards(run_files, spec, events)
@@ -67,20 +67,16 @@ def recover(repo: Repository, run: str) -> dict[int, Result] | None:
     return results
 
 
-def _context(repo: Repository, run_files: RunFiles, spec: RunSpec) -> Context:
-    events = Journal(run_files.journal)
-    return Context(
-        repo=repo,
-        spec=spec,
-        files=run_files,
-        journal=events,
-        recorder=Recorder(repo, spec.run, lambda: files.read(run_files.journal) or b""),
-        objects=objects.Objects(repo),
-        host=GuardHost(os.path.join(run_files.top, "guard.log")),
-        preset=presets.from_data(spec.preset),
-        features=worktrees.features(repo, spec.base),
-        fence=fence(repo, run_files.hooks),
+def _context(repo: Repository, run_files: RunFiles, spec: RunSpec, events: list[Event]) -> Context:
+    recorded = record.read(repo, spec.run)
+    assert recorded is not None
+    return prepare(
+        repo,
+        spec,
+        run_files,
+        Journal(run_files.journal),
         before=Surroundings(spec.base, spec.target, None, files.read(run_files.config_before) or b""),
+        rounds=rounds.begun(spec, events, rounds.archived(recorded)),
     )
 
 
@@ -139,26 +135,35 @@ def _attempt(context: Context, job: Job, events: list[Event], spawned: bool) -> 
         stopped = None if ended.status in ("success", "failed", "partial", "skipped") else ended.reason
     else:
         stopped = None if ending is not None and ending.ended_by == "exit" else REASON
-    started = [event for event in events if event.get("event") == "started" and event.get("worker") == job.worker]
+    own = [event for event in events if event.get("worker") == job.worker]
+    started = [event for event in own if event.get("event") == "started"]
+    before_it = context.rounds[job.worker].attempt - 1
+    claim = _claim(context, job, own, ending) if ending is not None else None
     return Attempt(
-        number=max(1, len(started)) if spawned else 0,
+        number=before_it + max(1, len(started)) if spawned else before_it,
         started=started[0].get("time") if started else None,
         duration=ending.duration if ending is not None and ending.duration else None,
         ending=ending,
-        claim=_claim(context, worker.log, ending) if ending is not None else None,
+        claim=claim,
         stopped=stopped,
     )
 
 
-def _claim(context: Context, log: str, ending: Ending) -> Claim | None:
+def _claim(context: Context, job: Job, own: list[Event], ending: Ending) -> Claim:
+    """What the last attempt's output says; its cost is that of the whole round."""
+    spawn = next((event for event in reversed(own) if event.get("act") == "spawn"), {})
     reader = reader_for(context.preset)
-    try:
-        with open(log, "rb") as file:
-            while data := file.read(_CHUNK):
-                reader.feed(data)
-    except FileNotFoundError:
-        pass
-    return said(reader, ending)
+    with suppress(FileNotFoundError), open(context.files.worker(job.worker).log, "rb") as file:
+        file.seek(spawn.get("offset", 0))
+        while data := file.read(_CHUNK):
+            reader.feed(data)
+    claim = said(reader, ending)
+    told = {event.get("attempt"): event.get("cost") for event in own if event.get("event") == "reported"}
+    ours = rounds.own(context.preset, claim, context.rounds[job.worker].reported)
+    told.setdefault(spawn.get("attempt"), ours.cost)
+    costs = [cost for cost in told.values() if cost is not None]
+    session = claim.session or spawn.get("session")
+    return msgspec.structs.replace(ours, cost=sum(costs) if costs else None, session=session)
 
 
 def notice(repo: Repository) -> list[str]:

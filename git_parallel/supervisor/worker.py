@@ -23,7 +23,7 @@ from git_parallel.errors import ParallelError
 from git_parallel.layout import HEADS, WorkerFiles
 from git_parallel.plan.model import Job, Result
 from git_parallel.store import refs
-from git_parallel.supervisor import files, outcome
+from git_parallel.supervisor import files, outcome, rounds
 from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.finish import Attempt, finish, temporary_directory
 from git_parallel.supervisor.host import Ending, Guard, GuardSpec
@@ -77,7 +77,10 @@ class Worker:
         self._watching: _Watching | None = None
         self._stopped: str | None = None
         self._now = False
-        self._attempt = 1
+        self._round = context.rounds[job.worker]
+        self._attempt = self._round.attempt
+        self._session = self._round.session
+        self._reported = self._round.reported
         self._spent_before = 0.0
         self._started: float | None = None
         self._started_wall: str | None = None
@@ -119,9 +122,10 @@ class Worker:
             self.stirred = self.stirred or self._watching.offset != before
             seen = self._watching.reader.progress
             self._peak_rss = max(self._peak_rss, rss or 0)
+            cost = self._total(rounds.own_cost(self.context.preset, seen.cost, self._reported))
             changed = Progress(
                 step=seen.step,
-                cost=self._total(seen.cost),
+                cost=rounds.total_cost(self._round.before, cost),
                 action=seen.action,
                 files=self.progress.files if files_changed is None else files_changed,
                 rss=rss,
@@ -129,7 +133,6 @@ class Worker:
             if changed != msgspec.structs.replace(self.progress, time=None):
                 self.progress = msgspec.structs.replace(changed, time=timestamp())
                 files.replace(self.files.progress, msgspec.json.encode(self.progress))
-            cost = self.progress.cost
         if self.budget is not None and cost is not None and cost >= self.budget:
             self.stop("budget")
 
@@ -184,18 +187,27 @@ class Worker:
             ending, claim = self._run_agent()
             if not self._again(ending, claim):
                 return self._end(ending, claim)
-            pause = _BACK_OFF[min(self._attempt, len(_BACK_OFF)) - 1]
+            pause = _BACK_OFF[min(self._tries, len(_BACK_OFF)) - 1]
             self.transition("waiting", source="timer", reason=f"retry in {pause:g} s", attempt=self._attempt + 1)
             self._wake.wait(pause)
             self._attempt += 1
 
+    @property
+    def _tries(self) -> int:
+        """The number of the present attempt in this round."""
+        return self._attempt - self._round.attempt + 1
+
     def _prepare(self) -> None:
-        """Register the worktree under the lock, fill it outside."""
+        """Register the worktree under the lock, fill it outside; one that was filled before stays as it is."""
         context, job = self.context, self.job
         context.journal.append("intent", worker=job.worker, act="worktree", path=job.worktree)
-        place = worktrees.Place(job.worker, job.branch, job.worktree)
-        with refs.locked(context.repo):
-            worktrees.register(context.repo, place, reason=f"git parallel {context.spec.run}/{job.worker}")
+        admin = worktrees.paired(context.repo, job.worktree)
+        if admin is not None and os.path.exists(os.path.join(admin, "index")):
+            return
+        if admin is None:
+            place = worktrees.Place(job.worker, job.branch, job.worktree)
+            with refs.locked(context.repo):
+                worktrees.register(context.repo, place, reason=f"git parallel {context.spec.run}/{job.worker}")
         for warning in worktrees.populate(context.repo, job.worktree, context.features):
             context.journal.append("note", worker=job.worker, reason=warning)
 
@@ -205,17 +217,25 @@ class Worker:
         if self._stopped is not None:
             return None, None
         with temporary_directory(context, job) as temporary:
+            self._choose_session()
             command = launch.build(context.preset, self._values())
             environment = {**context.environment(job, temporary), **command.env}
             for name in command.unset:
                 environment.pop(name, None)
             if command.note:
                 context.journal.append("note", worker=job.worker, reason=command.note)
+            offset, said_before = _size(self.files.log), _size(self.files.errors)
             context.journal.append(
-                "intent", worker=job.worker, act="spawn", argv=command.argv, temporary=temporary, attempt=self._attempt
+                "intent",
+                worker=job.worker,
+                act="spawn",
+                argv=command.argv,
+                temporary=temporary,
+                attempt=self._attempt,
+                session=self._session,
+                offset=offset,
             )
             errors = self.files.errors if command.separate_errors else None
-            offset = os.path.getsize(self.files.log) if os.path.exists(self.files.log) else 0
             watching = _Watching(reader_for(context.preset), self.files.log, offset)
             guard = context.host.start(
                 GuardSpec(
@@ -240,8 +260,36 @@ class Worker:
         with self._lock:
             self._guard, self._watching = None, None
             watching.read()
-            claim = said(watching.reader, ending, _tail(errors) if errors else b"") if ending else None
+            tail = _tail(errors, said_before) if errors else b""
+            claim = self._account(said(watching.reader, ending, tail)) if ending else None
         return ending, claim
+
+    def _choose_session(self) -> None:
+        """Begin a conversation under an id of ours where the program takes one, unless an earlier one goes on."""
+        if self._round.session is None and "session" in self.context.preset.options:
+            import uuid  # noqa: PLC0415 (few programs let us choose)
+
+            self._session = str(uuid.uuid4())
+
+    def _account(self, claim: Claim) -> Claim:
+        """Note what the program says that it used; return the claim with what this attempt alone did."""
+        ours = rounds.own(self.context.preset, claim, self._reported)
+        # A session that could not be gone on with names another one, or none: the one that holds the work stays.
+        failed = claim.outcome == "failed" and self._session is not None
+        session = self._session if failed else claim.session or self._session
+        self.context.journal.append(
+            "reported",
+            worker=self.job.worker,
+            source="event-stream",
+            attempt=self._attempt,
+            session=session,
+            cost=ours.cost,
+            session_cost=claim.cost,
+            session_tokens=claim.tokens,
+        )
+        if self._round.session is not None:
+            self._reported = rounds.Usage(claim.cost or self._reported.cost, claim.tokens or self._reported.tokens)
+        return msgspec.structs.replace(ours, session=session)
 
     def _note_start(self, guard: Guard) -> None:
         started = guard.started()
@@ -258,7 +306,7 @@ class Worker:
     def _values(self) -> launch.LaunchValues:
         context, job = self.context, self.job
         return launch.LaunchValues(
-            task=context.spec.task(job.task).prompt,
+            task=self._round.prompt,
             task_file=self.files.prompt,
             model=job.model,
             role=context.spec.role,
@@ -266,20 +314,22 @@ class Worker:
             budget=self.budget,
             timeout=context.spec.limits.timeout_per_worker,
             max_steps=context.spec.limits.max_steps,
+            session=self._session,
+            resume=self._round.session is not None,
             attempt=self._attempt,
             root=os.geteuid() == 0,
         )
 
     def _again(self, ending: Ending | None, claim: Claim | None) -> bool:
         """Say whether another attempt is to be made."""
-        if ending is None or self._stopped is not None or self._attempt > self.context.spec.retries:
+        if ending is None or self._stopped is not None or self._tries > self.context.spec.retries:
             return False
         status, reason = ("failed", claim.reason or "") if claim and claim.outcome == "failed" else ("success", "")
         if claim is not None and claim.cost is not None:
             self._spent_before += claim.cost
         tip = refs.read(self.context.repo, HEADS + self.job.branch).get(HEADS + self.job.branch)
         clean = not self.context.repo.at(self.job.worktree).run("status", "--porcelain", "-z").stdout
-        work = not clean or tip != self.context.spec.base
+        work = not clean or tip != self._round.start
         return outcome.worth_retrying("failed" if status == "failed" else "success", reason, work)
 
     def _total(self, cost: float | None) -> float | None:
@@ -320,11 +370,18 @@ def said(reader: Reader, ending: Ending, errors: bytes = b"") -> Claim:
     return claim
 
 
-def _tail(path: str) -> bytes:
-    """The end of a file of standard error, for the reader's last word; empty when there is none."""
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except FileNotFoundError:
+        return 0
+
+
+def _tail(path: str, start: int) -> bytes:
+    """The end of what standard error got since ``start``, for the reader's last word; empty when there is none."""
     try:
         with open(path, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _ERRORS_KEPT))
+            file.seek(max(start, os.fstat(file.fileno()).st_size - _ERRORS_KEPT))
             return file.read()
     except FileNotFoundError:
         return b""
