@@ -51,7 +51,10 @@ LISTS = ("models",)
 
 @dataclass(frozen=True)
 class Option:
-    """An option: its spellings, what it does, and for one with a value its name, kind or words."""
+    """An option: its spellings, what it does, and for one with a value its name, kind or words.
+
+    ``values``: how many values it takes, each a word of its own when there are several.
+    """
 
     names: tuple[str, ...]
     about: str
@@ -59,6 +62,7 @@ class Option:
     value: str | None = None
     kind: str = ""
     choices: tuple[str, ...] = ()
+    values: int = 1
 
     @property
     def long(self) -> str:
@@ -103,7 +107,7 @@ def _option(command: str, option: click.Option, context: click.Context) -> Optio
         choices = tuple(str(choice) for choice in option.type.choices)
         return Option(names, about, option.multiple, "/".join(choices), choices=choices)
     value = option.make_metavar(context)
-    return Option(names, about, option.multiple, value, _kind(command, value))
+    return Option(names, about, option.multiple, value, _kind(command, value), values=option.nargs)
 
 
 def _kind(command: str, metavar: str) -> str:
@@ -124,7 +128,7 @@ BASH = r"""# bash completion for git-parallel(1). NOTICE
 __git_parallel_commands="COMMANDS"
 
 # Sets options, and in kinds the values of those that take one: "OPTION=KIND", where KIND is a kind of
-# `git parallel __complete`, "file", "none", or words with a colon before and between them.
+# `git parallel __complete`, "file", "none", or words with a colon before and between them; "+" after it: several words.
 __git_parallel_describe ()
 {
 	case $1 in
@@ -162,7 +166,7 @@ __git_parallel_offer ()
 # Offer values of kind $1 for the part $2 of the current word.
 __git_parallel_value ()
 {
-	local kind=$1 current=$2 before=
+	local kind=${1%+} current=$2 before=
 	case $kind in
 	none|file|directory|'') ;;
 	:*) __git_parallel_offer "" "$current" " " < <(printf '%s\n' ${kind//:/ }) ;;
@@ -223,7 +227,7 @@ _git_parallel ()
 		__git_parallel_value "$kind" "${cur#*=}"
 	elif [[ $cur == -* ]]; then
 		for word in $options; do
-			if __git_parallel_kind_of "$word" && [[ $word == --* ]]; then
+			if __git_parallel_kind_of "$word" && [[ $word == --* && $kind != *+ ]]; then
 				__git_parallel_offer "" "$cur" "" <<<"$word="
 			else
 				__git_parallel_offer "" "$cur" " " <<<"$word"
@@ -270,7 +274,8 @@ def bash(commands: list[Command]) -> str:
 
 
 def _bash_kind(option: Option) -> str:
-    return "".join(f":{choice}" for choice in option.choices) or option.kind or "none"
+    kind = "".join(f":{choice}" for choice in option.choices) or option.kind or "none"
+    return f"{kind}+" if option.values > 1 else kind
 
 
 ZSH = r"""#compdef git-parallel
@@ -347,16 +352,16 @@ def zsh(commands: list[Command]) -> str:
 
 def _zsh_specs(option: Option) -> list[str]:
     about = option.about.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
-    action = (
-        f":{option.value.replace(':', chr(92) + ':')}:{_zsh_action(option.kind, option.choices)}"
-        if option.value
-        else ""
-    )
+    action = ""
+    if option.value:
+        action = (
+            f":{option.value.replace(':', chr(92) + ':')}:{_zsh_action(option.kind, option.choices)}" * option.values
+        )
     specs = []
     for name in option.names:
         before = "*" if option.multiple else f"({' '.join(option.names)})"
         # `--name=value` and `--name value`; `-nvalue` and `-n value`.
-        sign = ("=" if name.startswith("--") else "+") if option.value else ""
+        sign = ("=" if name.startswith("--") else "+") if option.value and option.values == 1 else ""
         specs.append(_quoted(f"{before}{name}{sign}[{about}]{action}"))
     return specs
 

@@ -2,10 +2,10 @@
 #
 # git's own completion calls _git_parallel for `git parallel`; without it, `git-parallel` still completes.
 
-__git_parallel_commands="run status watch list show log diff stop wait conflicts review merge cleanup restore config init demo"
+__git_parallel_commands="run status watch list show log diff stop wait compare conflicts review merge cleanup restore config init demo"
 
 # Sets options, and in kinds the values of those that take one: "OPTION=KIND", where KIND is a kind of
-# `git parallel __complete`, "file", "none", or words with a colon before and between them.
+# `git parallel __complete`, "file", "none", or words with a colon before and between them; "+" after it: several words.
 __git_parallel_describe ()
 {
 	case $1 in
@@ -53,6 +53,11 @@ __git_parallel_describe ()
 		options="--timeout --json --help"
 		kinds="--timeout=none"
 		argument=runs
+		;;
+	compare)
+		options="--rank --range-diff --json --help"
+		kinds="--range-diff=handles+"
+		argument=handles
 		;;
 	conflicts)
 		options="--target --committed --json --porcelain -z --help"
@@ -127,7 +132,7 @@ __git_parallel_offer ()
 # Offer values of kind $1 for the part $2 of the current word.
 __git_parallel_value ()
 {
-	local kind=$1 current=$2 before=
+	local kind=${1%+} current=$2 before=
 	case $kind in
 	none|file|directory|'') ;;
 	:*) __git_parallel_offer "" "$current" " " < <(printf '%s\n' ${kind//:/ }) ;;
@@ -188,7 +193,7 @@ _git_parallel ()
 		__git_parallel_value "$kind" "${cur#*=}"
 	elif [[ $cur == -* ]]; then
 		for word in $options; do
-			if __git_parallel_kind_of "$word" && [[ $word == --* ]]; then
+			if __git_parallel_kind_of "$word" && [[ $word == --* && $kind != *+ ]]; then
 				__git_parallel_offer "" "$cur" "" <<<"$word="
 			else
 				__git_parallel_offer "" "$cur" " " <<<"$word"

@@ -17,7 +17,7 @@ end
 
 function __git_parallel_using
     set -l words (__git_parallel_typed)
-    set -l known run status watch list show log diff stop wait conflicts review merge cleanup restore config init demo
+    set -l known run status watch list show log diff stop wait compare conflicts review merge cleanup restore config init demo
     contains -- "$words[1]" $known; or set words run
     test $words[1] = $argv[1]
 end
@@ -109,6 +109,12 @@ complete -c git-parallel -n __git_parallel_first -k -a wait -d 'wait for a run a
 complete -c git-parallel -n '__git_parallel_using wait' -l timeout -x -d 'Wait no longer; then exit with 124'
 complete -c git-parallel -n '__git_parallel_using wait' -l json -d 'Print one JSON document'
 complete -c git-parallel -n '__git_parallel_using wait' -k -a '(__git_parallel_words runs)'
+
+complete -c git-parallel -n __git_parallel_first -k -a compare -d 'the workers of one task side by side'
+complete -c git-parallel -n '__git_parallel_using compare' -l rank -d 'Say which is best, and by what evidence'
+complete -c git-parallel -n '__git_parallel_using compare' -l range-diff -x -k -a '(__git_parallel_words handles)' -d 'Show git'\''s range-diff of two workers'\'' commits instead'
+complete -c git-parallel -n '__git_parallel_using compare' -l json -d 'Print one JSON document'
+complete -c git-parallel -n '__git_parallel_using compare' -k -a '(__git_parallel_words handles)'
 
 complete -c git-parallel -n __git_parallel_first -k -a conflicts -d 'which branches collide, and a good order'
 complete -c git-parallel -n '__git_parallel_using conflicts' -l target -x -k -a '(__git_parallel_words commits)' -d 'What they are to land on (default: each run'\''s own target)'

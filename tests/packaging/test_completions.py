@@ -36,6 +36,7 @@ TYPED = {
     "--models x,mod": "--models x,model-one",
     "config budget_per": "config budget_per_worker",
     "config --show": "config --show-origin",
+    "compare --range-d": "compare --range-diff",
     "run -- --with-ch": "run -- --with-ch",
 }
 

@@ -79,7 +79,8 @@ def test_the_wheel_holds_everything_that_is_no_module(wheel):
         for path in (ROOT / "git_parallel").rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
-    assert {name for name in names if name.startswith("git_parallel/")} == sources
+    hooks = {f"git_parallel/_hooks/{path.name}" for path in (ROOT / "hooks").iterdir()}
+    assert {name for name in names if name.startswith("git_parallel/")} == sources | hooks
 
 
 def test_the_programs_run(on_path, repo):
