@@ -83,6 +83,13 @@ def test_the_wheel_holds_everything_that_is_no_module(wheel):
     assert {name for name in names if name.startswith("git_parallel/")} == sources | hooks
 
 
+def test_the_hooks_in_the_wheel_can_be_executed(wheel):
+    infos = {info.filename: info for info in zipfile.ZipFile(wheel).infolist()}
+    for path in (ROOT / "hooks").iterdir():
+        mode = infos[f"git_parallel/_hooks/{path.name}"].external_attr >> 16
+        assert mode & 0o111 == path.stat().st_mode & 0o111, path.name
+
+
 def test_the_programs_run(on_path, repo):
     assert run("git", "parallel", "--version") == f"git-parallel version {__version__}\n"
     where = run(on_path / "bin" / "python", "-P", "-c", "import git_parallel; print(git_parallel.__file__)")
