@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "diff": "what a worker changed",
     "stop": "end a run or a worker gracefully",
     "wait": "wait for a run and exit as it does",
+    "review": "walk the branches in sequence for human approval",
     "merge": "land approved branches in sequence",
     "cleanup": "remove worktrees and branches safely",
     "restore": "get a removed branch or snapshot back",

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
+import msgspec
 
 from git_parallel.cli import _common, _runs, status
 from git_parallel.cli._runs import Chosen
 from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository
+from git_parallel.integrate import verdicts
+from git_parallel.integrate.verdicts import Verdict
 from git_parallel.layout import HEADS, State, kept_ref, logs_ref, run_ref, wip_ref
 from git_parallel.render import details, terminal
 from git_parallel.render.details import Places
@@ -64,7 +67,11 @@ def _described(repo: Repository, one: Chosen, events: bool, colour: bool) -> str
     now = time.time()
     places = _places(repo, one)
     parts = [details.run(one.run, places, now=now, colour=colour)] if one.whole else []
-    parts += [details.worker(one.run.spec, worker, places, now=now, colour=colour) for worker in one.workers]
+    given = verdicts.of_run(repo, one.run.spec.run)
+    parts += [
+        details.worker(one.run.spec, worker, places, now=now, colour=colour, reviews=given.get(worker.worker, []))
+        for worker in one.workers
+    ]
     if events:
         numbers = None if one.whole else {worker.worker for worker in one.workers}
         parts.append(details.events(_events(repo, one.run, numbers)))
@@ -100,6 +107,7 @@ def _document(repo: Repository, chosen: Sequence[Chosen], events: bool) -> Mappi
     shown = dict(status.document([one.narrowed for one in chosen]))
     if len(chosen) == 1:
         shown.update(details.document(chosen[0].run.spec, _places(repo, chosen[0])))
+    shown["verdicts"] = [msgspec.to_builtins(verdict) for one in chosen for verdict in _verdicts(repo, one)]
     if events:
         shown["events"] = [
             event
@@ -107,6 +115,12 @@ def _document(repo: Repository, chosen: Sequence[Chosen], events: bool) -> Mappi
             for event in _events(repo, one.run, None if one.whole else {worker.worker for worker in one.workers})
         ]
     return shown
+
+
+def _verdicts(repo: Repository, one: Chosen) -> Iterator[Verdict]:
+    """All verdicts on the workers that are shown."""
+    given = verdicts.of_run(repo, one.run.spec.run)
+    return (verdict for worker in one.workers for verdict in given.get(worker.worker, []))
 
 
 def _trace(repo: Repository, chosen: Sequence[Chosen]) -> int:

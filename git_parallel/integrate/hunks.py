@@ -264,7 +264,8 @@ def shown(files: Sequence[FileChange], piece: Piece) -> list[bytes]:
     """The lines of a piece as a person is asked about it, with the header of its own numbers."""
     file = files[piece.file]
     if piece.kind == "whole":
-        return list(file.raw)
+        binary = next((at for at, line in enumerate(file.raw) if line == b"GIT binary patch"), None)
+        return list(file.raw) if binary is None else [*file.raw[:binary], b"(a binary file)"]
     if piece.kind == "mode":
         return [file.head[0], *file.modes]
     hunk = file.hunks[piece.hunk]

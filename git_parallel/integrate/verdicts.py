@@ -133,3 +133,28 @@ def current(verdicts: Sequence[Verdict], tip: str | None) -> Verdict | None:
 def voided(verdicts: Sequence[Verdict], tip: str | None) -> Verdict | None:
     """The newest verdict, when the branch has moved since: it no longer counts."""
     return verdicts[-1] if verdicts and verdicts[-1].head != tip else None
+
+
+def said(given: Verdict) -> str:
+    """``approved by A U Thor <…> on 2026-11-29 for 1a2b3c4d5e6f``."""
+    flag = " (by a flag)" if given.explicit else ""
+    return f"{given.verdict} by {given.by} on {given.at[:10]} for {given.head[:12]}{flag}"
+
+
+def remarks(given: Verdict) -> list[str]:
+    """The message of a verdict and its comments, line by line: what an agent is told, and a person reads."""
+    lines = given.message.splitlines() if given.message else []
+    for comment in given.comments:
+        first, *rest = comment.text.splitlines() or [""]
+        place = where(comment)
+        lines += [f"{place}: {first}" if place else first, *(f"    {line}" for line in rest)]
+    return lines
+
+
+def where(comment: Comment) -> str:
+    """``src/a.txt:12``, ``src/a.txt:12 (old)``, ``src/a.txt``; empty for a comment on no file."""
+    if comment.path is None:
+        return ""
+    path = " ".join(comment.path.split("\n"))
+    line = f":{comment.line}" if comment.line is not None else ""
+    return f"{path}{line}{' (old)' if comment.side == 'old' else ''}"
