@@ -22,12 +22,13 @@ SEALED = {
     "LC_ALL": "C.UTF-8",
     "TZ": "UTC",
     "TERM": "dumb",
-    "PYTHONDONTWRITEBYTECODE": "1",
 }
 
 
 @pytest.fixture(autouse=True)
-def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def sealed(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """Seal the environment, and hold the test to leaving no process of its own behind."""
     for name in list(os.environ):
         if name.startswith(("GIT_", "XDG_", "PARALLEL_")):
@@ -37,9 +38,14 @@ def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("HOME", str(home))
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    # The program is started thousands of times: compile it once, outside the tree, for all workers of pytest.
+    top = tmp_path_factory.getbasetemp()
+    top = top.parent if top.name.startswith("popen-") else top
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(top / "pycache"))
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     for name, value in SEALED.items():
         monkeypatch.setenv(name, value)
-    subprocess.run(["git", "config", "--global", "init.defaultBranch", "main"], check=True)
+    (home / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n")
     before = {process.pid for process in psutil.Process().children(recursive=True)}
     yield
     after = [process for process in psutil.Process().children(recursive=True) if process.pid not in before]
