@@ -68,7 +68,7 @@ def worktree(repo: Repository, remains: Remains, here: str | None) -> Obstacle |
 def _missing(repo: Repository, remains: Remains) -> Obstacle | None:
     """A worktree whose directory is gone: into the trash, removed by hand, or on a volume that is not there."""
     assert remains.admin is not None
-    if any((item.run, item.worker) == remains.address and item.present for item in worktrees.trashed(repo)):
+    if any(item.present for item in worktrees.trashed(repo, remains.address)):
         return None
     if not os.path.isdir(os.path.dirname(remains.path)):
         return Obstacle(

@@ -321,6 +321,17 @@ def test_a_number_used_again_belongs_to_the_newest_run(repo, worker) -> None:
     assert (ref(repo, worker.kept), ref(repo, again.kept)) == (worker.head, again.head)
 
 
+def test_a_run_has_no_claim_to_a_branch_that_a_later_run_was_given(repo) -> None:
+    older = ended_run(repo, "true", options=("--allow-empty",))[0]
+    repo.git("worktree", "remove", "--force", "--force", str(older.path))
+    repo.git("branch", "-q", "-D", older.branch)
+    newer = ended_run(repo)[0]
+    assert newer.branch == older.branch
+    assert only(cleanup(repo, older.handle))["action"] == "nothing"
+    assert ref(repo, newer.branch) == newer.head
+    assert only(cleanup(repo))["run"] == newer.run
+
+
 def test_a_branch_that_the_person_stands_on_stays(repo, worker) -> None:
     repo.git("worktree", "remove", "--force", "--force", str(worker.path))
     repo.git("switch", "-q", worker.branch)
