@@ -121,7 +121,7 @@ def _resume(
 
     if len(words) > 1:
         raise UsageError(f"--{how} takes at most the id of one landing")
-    merge = merges.find(repo, words[0] if words else None, standing=("stopped", "going"))
+    merge = merges.in_progress(repo, words[0] if words else None)
     attended = not (merge.yes or options["yes"]) and how != "abort"
     if attended:
         _require_terminal(as_json)

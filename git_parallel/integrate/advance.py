@@ -12,8 +12,10 @@ import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from git_parallel.errors import ParallelError, RaceError, RefusedError
 from git_parallel.git import Repository
@@ -101,8 +103,8 @@ def _with_target(chains: Sequence[Chain], update: Update) -> list[Chain]:
     """The records to write, the first of them together with the target."""
     first, *others = chains
     *before, last = first.entries
-    entries = [*before, replace(last, updates=[*last.updates, update])]
-    return [replace(first, entries=entries), *others]
+    entries = [*before, msgspec.structs.replace(last, updates=[*last.updates, update])]
+    return [msgspec.structs.replace(first, entries=entries), *others]
 
 
 def _follow(repo: Repository, move: Move, held: Sequence[Held], keep: Sequence[int]) -> None:

@@ -12,7 +12,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from tempfile import TemporaryDirectory
 
@@ -22,8 +21,7 @@ from git_parallel.store.objects import batch
 NAME = ".gitattributes"
 
 
-@dataclass(frozen=True)
-class Attributed(Repository):
+class Attributed(Repository, frozen=True, dict=True):
     """A repository whose merges see the attribute files in ``attributes``."""
 
     attributes: str = ""

@@ -101,9 +101,9 @@ class Hooks:
         return said
 
     def _run(self, name: str, *arguments: str) -> None:
-        done = self.scratch.git.run(
-            "hook", "run", "--ignore-missing", name, "--", *arguments, ok=range(256), hooks=True
-        )
+        setting = f"core.hooksPath={self.present.directory}"
+        run = ("-c", setting, "hook", "run", "--ignore-missing", name, "--", *arguments)
+        done = self.scratch.git.run(*run, ok=range(256), hooks=True)
         if done.returncode:
             said = os.fsdecode(done.stdout + done.stderr).strip().splitlines()
             output = "\n".join(said[:_SHOWN])

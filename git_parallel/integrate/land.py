@@ -57,11 +57,13 @@ def resume(landing: Landing, how: str) -> Merge:
                 branch.why, branch.files, branch.message = None, [], said or branch.message
                 landing.take(branch, commit, stop.onto)
             else:
-                _adopt_if_there(landing, stop.worktree)
+                landing.scratch.find()  # if the person has not removed it themselves
                 branch.settle("skipped", "left out at a conflict")
         elif landing.scratch.find():
             landing.scratch.remove()
-        merge.stop, merge.state = None, "going"
+        merge.stop = None
+        if merge.state == "stopped":
+            merge.state = "going"
     except BaseException:
         landing.close()  # still stopped: everything stays for the next try
         raise
@@ -70,14 +72,6 @@ def resume(landing: Landing, how: str) -> Merge:
             branch.settle("skipped", "aborted")
         merge.state = "aborted"
     return landing.run()
-
-
-def _adopt_if_there(landing: Landing, worktree: str) -> None:
-    """A worktree that the person has removed themselves is no reason to stay stopped."""
-    try:
-        landing.scratch.adopt(worktree)
-    except RefusedError as error:
-        landing.person.noted(error.message)
 
 
 def _with_record(repo: Repository, merge: Merge) -> Merge:

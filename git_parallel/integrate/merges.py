@@ -9,7 +9,7 @@ import msgspec
 
 from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository
-from git_parallel.integrate.plan import Branch, Merge, Standing, decode, encode
+from git_parallel.integrate.plan import Branch, Merge, decode, encode
 from git_parallel.layout import MERGES, MergeFiles, State, merge_ref
 from git_parallel.render import text
 from git_parallel.store import refs
@@ -144,25 +144,32 @@ def parse(data: bytes) -> Merge:
         raise ParallelError(f"cannot read the landing: {error}", "a newer git parallel may have written it") from error
 
 
-def find(repo: Repository, word: str | None, *, standing: Sequence[Standing] = ()) -> Merge:
-    """Return the landing that a person means by an id, its beginning, or nothing: the newest (in that state).
-
-    Raises UsageError.
-    """
+def find(repo: Repository, word: str) -> Merge:
+    """Return the landing that a person means by its id or the beginning of it. Raises UsageError."""
     state = State(repo.common_dir)
     names = {ref.removeprefix(MERGES) for ref in refs.read_below(repo, MERGES.rstrip("/"))}
     if os.path.isdir(state.merges):
         names |= {name for name in os.listdir(state.merges) if os.path.exists(state.merge(name).plan)}
-    matching = sorted(name for name in names if word is None or name.startswith(word))
-    if word is not None and len(matching) > 1 and word not in matching:
+    matching = sorted(name for name in names if name.startswith(word))
+    if len(matching) > 1 and word not in matching:
         raise UsageError(f"'{word}' is ambiguous: {len(matching)} landings begin with it", *matching[:8])
-    for name in [word] if word in matching else reversed(matching):
-        found = load(repo, str(name))
-        if found is not None and (not standing or found.state in standing):
+    found = load(repo, word if word in matching else matching[0]) if matching else None
+    if found is None:
+        raise UsageError(f"there is no landing '{word}'")
+    return found
+
+
+def in_progress(repo: Repository, word: str | None) -> Merge:
+    """Return the landing to go on with: the one that ``word`` names, or the newest that is not complete.
+
+    Raises UsageError.
+    """
+    names = [name for name in live(repo) if word is None or name.startswith(word)]
+    for name in reversed(names):
+        found = load(repo, name)
+        if found is not None:
             return found
-    if word is not None:
-        raise UsageError(f"there is no landing '{word}'" + (" in that state" if matching else ""))
-    raise UsageError("there is no landing in progress" if standing else "there is no landing yet")
+    raise UsageError("there is no landing in progress" if word is None else f"landing '{word}' is not in progress")
 
 
 def claim(merge_files: MergeFiles) -> liveness.Claim:

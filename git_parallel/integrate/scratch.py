@@ -50,11 +50,14 @@ class Scratch:
         self.path, self.admin = path, git.options[0].removeprefix("--git-dir=")
 
     def find(self) -> bool:
-        """Take over the worktree that this landing left when it died; say whether there is one."""
-        for entry in worktrees.entries(self.repo):
-            admin = worktrees.paired(self.repo, entry.path) if entry.locked == self.reason else None
-            if admin is not None:
-                self.path, self.admin = entry.path, admin
+        """Take over what this landing left when it died, in whatever state; say whether there is anything."""
+        for name in _left(State(self.repo.common_dir).scratch):
+            _delete(name)
+        for name in registry.entry_names(self.repo):
+            admin = os.path.join(self.repo.common_dir, "worktrees", name)
+            path = registry.named_by_entry(admin) if registry.lock_reason(admin) == self.reason else None
+            if path is not None:
+                self.path, self.admin = path, admin
         return self.path is not None
 
     @property
@@ -135,6 +138,13 @@ def _out_of_the_way(repo: Repository, path: str) -> str | None:
     except OSError:  # another file system
         _delete(path)
         return None
+
+
+def _left(top: str) -> list[str]:
+    try:
+        return [os.path.join(top, name) for name in os.listdir(top)]
+    except FileNotFoundError:
+        return []
 
 
 def _delete(path: str) -> None:

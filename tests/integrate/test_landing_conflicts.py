@@ -195,6 +195,7 @@ def test_a_worktree_removed_by_hand_is_no_dead_end(repo, stopped):
     assert stopped.merge("--continue")[0] == 5
     code, document, _ = stopped.merge("--skip")
     assert (code, stopped.states(document)) == (0, {1: "landed", 2: "skipped", 3: "landed"})
+    assert repo.git("worktree", "list", "--porcelain").count("worktree ") == 1
 
 
 def test_a_squash_is_resolved_in_the_same_way(repo):
