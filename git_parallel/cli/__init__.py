@@ -23,6 +23,8 @@ COMMANDS: dict[str, str] = {
     "diff": "what a worker changed",
     "stop": "end a run or a worker gracefully",
     "wait": "wait for a run and exit as it does",
+    "compare": "the workers of one task side by side",
+    "conflicts": "which branches collide, and a good order",
     "review": "walk the branches in sequence for human approval",
     "merge": "land approved branches in sequence",
     "cleanup": "remove worktrees and branches safely",

@@ -103,31 +103,39 @@ class Forecast:
 
 
 def foresee(
-    repo: Repository, candidates: Sequence[Candidate], *, target: str | None = None, look: bool = True
+    repo: Repository,
+    candidates: Sequence[Candidate],
+    *,
+    target: str | None = None,
+    look: bool = True,
+    env: Mapping[str, str] | None = None,
 ) -> Forecast:
     """Compare every two of the workers, and each with its target (``target``: a commit for all of them).
 
-    Live workers count with what lies in their worktrees (``look``). Nothing is written to the repository.
-    Raises UsageError when ``target`` is no commit.
+    Live workers count with what lies in their worktrees (``look``). Nothing is written to the repository:
+    objects go where ``env`` says (default: to a scratch place, and are gone). Raises UsageError when
+    ``target`` is no commit.
     """
-    with mergetree.scratch_objects(repo) as env:
-        heads, absent = present(repo, candidates, env, look=look)
-        targets = _targets(repo, heads, target)
-        different = list({one.commit: one for one in targets if one is not None}.values())
-        place = {one.commit: len(heads) + index for index, one in enumerate(different)}
-        commits = [*(one.commit for one in heads), *(one.commit for one in different)]
-        between = [(one, other) for one in range(len(heads)) for other in range(one + 1, len(heads))]
-        against = {index: (index, place[one.commit]) for index, one in enumerate(targets) if one is not None}
-        known = overlap.find(repo, commits, [*between, *against.values()], env=env)
-        wanted = list(known.suspects)
-        # The target is "ours", as it will be when the branch lands; of two branches the first one.
-        sides = [(commits[b], commits[a]) if b >= len(heads) else (commits[a], commits[b]) for a, b in wanted]
-        outcomes = dict(zip(wanted, mergetree.merge_trees(repo, sides, env=env), strict=True))
+    if env is None:
+        with mergetree.scratch_objects(repo) as scratch:
+            return foresee(repo, candidates, target=target, look=look, env=scratch)
+    heads, absent = present(repo, candidates, env, look=look)
+    targets = _targets(repo, heads, target)
+    different = list({one.commit: one for one in targets if one is not None}.values())
+    place = {one.commit: len(heads) + index for index, one in enumerate(different)}
+    commits = [*(one.commit for one in heads), *(one.commit for one in different)]
+    between = [(one, other) for one in range(len(heads)) for other in range(one + 1, len(heads))]
+    against = {index: (index, place[one.commit]) for index, one in enumerate(targets) if one is not None}
+    known = overlap.find(repo, commits, [*between, *against.values()], env=env)
+    wanted = list(known.suspects)
+    # The target is "ours", as it will be when the branch lands; of two branches the first one.
+    sides = [(commits[b], commits[a]) if b >= len(heads) else (commits[a], commits[b]) for a, b in wanted]
+    outcomes = dict(zip(wanted, mergetree.merge_trees(repo, sides, env=env), strict=True))
+    files = _files_changed(repo, heads, against, known, env)
     findings = {
         pair: Finding(known.suspects.get(pair, 0), outcomes.get(pair), known.same_but_case.get(pair, ()))
         for pair in (*known.suspects, *(one for one in known.same_but_case if one not in known.suspects))
     }
-    files = _files_changed(repo, heads, against, known, env)
     return Forecast(
         heads=heads,
         absent=absent,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,10 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from git_parallel.errors import ParallelError
 from git_parallel.git import Git, Repository
 from git_parallel.integrate import mergetree
 from git_parallel.integrate.workers import Candidate
+from git_parallel.layout import HEADS
 
 if TYPE_CHECKING:
     from git_parallel.store.snapshots import Look
@@ -84,14 +86,14 @@ def _live(repo: Repository, candidate: Candidate, env: Mapping[str, str], scratc
     from git_parallel.store import snapshots  # noqa: PLC0415
 
     try:
-        git = dataclasses.replace(worktrees.opened(repo, candidate.worktree), environment=env)
+        git = msgspec.structs.replace(worktrees.opened(repo, candidate.worktree), environment=env)
         admin = worktrees.paired(repo, candidate.worktree)
         if admin is None:
             return _branch(candidate, "its worktree is gone")
         with _removed(scratch):
             seen = snapshots.look_at(git, admin, scratch, _left_out(candidate))
         if seen.branch not in (None, candidate.branch):
-            return _branch(candidate, f"its worktree is on another branch, {seen.branch}")
+            return _branch(candidate, f"its worktree is on another branch, {seen.branch.removeprefix(HEADS)}")
         if seen.head is None or not seen.dirty:
             return _branch(candidate) if seen.head is None else Head(candidate, seen.head)
         return Head(candidate, _commit(git, seen), uncommitted=True)
