@@ -2,7 +2,7 @@
 #
 # git's own completion calls _git_parallel for `git parallel`; without it, `git-parallel` still completes.
 
-__git_parallel_commands="run status watch list show log diff stop wait compare conflicts review merge cleanup restore config init demo"
+__git_parallel_commands="run status watch list show log diff stop wait resume retry compare conflicts review merge cleanup restore config init demo"
 
 # Sets options, and in kinds the values of those that take one: "OPTION=KIND", where KIND is a kind of
 # `git parallel __complete`, "file", "none", or words with a colon before and between them; "+" after it: several words.
@@ -53,6 +53,16 @@ __git_parallel_describe ()
 		options="--timeout --json --help"
 		kinds="--timeout=none"
 		argument=runs
+		;;
+	resume)
+		options="--failed --timeout-per-worker --budget-per-worker --budget --detach --json --quiet --help"
+		kinds="--timeout-per-worker=none --budget-per-worker=none --budget=none"
+		argument=handles
+		;;
+	retry)
+		options="--message --file --timeout-per-worker --budget-per-worker --budget --detach --json --quiet --help"
+		kinds="-m=none --message=none -F=file --file=file --timeout-per-worker=none --budget-per-worker=none --budget=none"
+		argument=handles
 		;;
 	compare)
 		options="--rank --range-diff --json --help"

@@ -17,7 +17,7 @@ end
 
 function __git_parallel_using
     set -l words (__git_parallel_typed)
-    set -l known run status watch list show log diff stop wait compare conflicts review merge cleanup restore config init demo
+    set -l known run status watch list show log diff stop wait resume retry compare conflicts review merge cleanup restore config init demo
     contains -- "$words[1]" $known; or set words run
     test $words[1] = $argv[1]
 end
@@ -110,6 +110,27 @@ complete -c git-parallel -n '__git_parallel_using wait' -l timeout -x -d 'Wait n
 complete -c git-parallel -n '__git_parallel_using wait' -l json -d 'Print one JSON document'
 complete -c git-parallel -n '__git_parallel_using wait' -k -a '(__git_parallel_words runs)'
 
+complete -c git-parallel -n __git_parallel_first -k -a resume -d 'go on after a crash or an interrupt'
+complete -c git-parallel -n '__git_parallel_using resume' -l failed -d 'Also those that ended without success: failed, partial, timeout'
+complete -c git-parallel -n '__git_parallel_using resume' -l timeout-per-worker -x -d 'Time for one worker in this round'
+complete -c git-parallel -n '__git_parallel_using resume' -l budget-per-worker -x -d 'US dollars that one worker may spend in this round'
+complete -c git-parallel -n '__git_parallel_using resume' -l budget -x -d 'US dollars that the whole run may spend, with what it has spent already'
+complete -c git-parallel -n '__git_parallel_using resume' -l detach -d 'Return once the run is up again, and print its id'
+complete -c git-parallel -n '__git_parallel_using resume' -l json -d 'Print one JSON document'
+complete -c git-parallel -n '__git_parallel_using resume' -s q -l quiet -d 'Show only the final result'
+complete -c git-parallel -n '__git_parallel_using resume' -k -a '(__git_parallel_words handles)'
+
+complete -c git-parallel -n __git_parallel_first -k -a retry -d 'send workers back, after a review or a failure'
+complete -c git-parallel -n '__git_parallel_using retry' -s m -l message -x -d 'What to do, beside what the review says'
+complete -c git-parallel -n '__git_parallel_using retry' -s F -l file -r -F -d 'The same from a file; '\''-'\'' is standard input'
+complete -c git-parallel -n '__git_parallel_using retry' -l timeout-per-worker -x -d 'Time for one worker in this round'
+complete -c git-parallel -n '__git_parallel_using retry' -l budget-per-worker -x -d 'US dollars that one worker may spend in this round'
+complete -c git-parallel -n '__git_parallel_using retry' -l budget -x -d 'US dollars that the whole run may spend, with what it has spent already'
+complete -c git-parallel -n '__git_parallel_using retry' -l detach -d 'Return once the run is up again, and print its id'
+complete -c git-parallel -n '__git_parallel_using retry' -l json -d 'Print one JSON document'
+complete -c git-parallel -n '__git_parallel_using retry' -s q -l quiet -d 'Show only the final result'
+complete -c git-parallel -n '__git_parallel_using retry' -k -a '(__git_parallel_words handles)'
+
 complete -c git-parallel -n __git_parallel_first -k -a compare -d 'the workers of one task side by side'
 complete -c git-parallel -n '__git_parallel_using compare' -l rank -d 'Say which is best, and by what evidence'
 complete -c git-parallel -n '__git_parallel_using compare' -l range-diff -x -k -a '(__git_parallel_words handles)' -d 'Show git'\''s range-diff of two workers'\'' commits instead'
@@ -186,7 +207,7 @@ complete -c git-parallel -n '__git_parallel_using config' -s z -d 'End values wi
 complete -c git-parallel -n '__git_parallel_using config' -s c -l config -r -F -d 'Read FILE in place of the project file'\''s settings'
 complete -c git-parallel -n '__git_parallel_using config' -k -a '(__git_parallel_words settings)'
 
-complete -c git-parallel -n __git_parallel_first -k -a init -d 'show notes in every git log (opt-in)'
+complete -c git-parallel -n __git_parallel_first -k -a init -d 'show notes in git log and fetch them (opt-in)'
 complete -c git-parallel -n '__git_parallel_using init' -l undo -d 'Take back what init has set, and nothing else'
 
 complete -c git-parallel -n __git_parallel_first -k -a demo -d 'a two-minute tour with no model'

@@ -23,6 +23,8 @@ COMMANDS: dict[str, str] = {
     "diff": "what a worker changed",
     "stop": "end a run or a worker gracefully",
     "wait": "wait for a run and exit as it does",
+    "resume": "go on after a crash or an interrupt",
+    "retry": "send workers back, after a review or a failure",
     "compare": "the workers of one task side by side",
     "conflicts": "which branches collide, and a good order",
     "review": "walk the branches in sequence for human approval",

@@ -56,6 +56,11 @@ class Context(Struct, frozen=True):
     control_offset: int = 0
     inbox: SimpleQueue[Message] = field(default_factory=SimpleQueue)
 
+    @property
+    def going_on(self) -> bool:
+        """Whether the run had ended before."""
+        return bool(self.earlier) or any(of.attempt > 1 for of in self.rounds.values())
+
     def start_directory(self, job: Job) -> str:
         """Where an agent starts: the caller's subdirectory in the worker's worktree, or its top when that is absent."""
         inner = os.path.join(job.worktree, self.spec.subdir) if self.spec.subdir else job.worktree

@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from typing import Protocol
+
+from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError
 from git_parallel.render import table, terminal
 from git_parallel.render.live import Display
-from git_parallel.supervisor import liveness, start, view
+from git_parallel.supervisor import liveness, view
 from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.exit import run_exit_code
+from git_parallel.supervisor.journal import timestamp
 from git_parallel.supervisor.loop import Supervisor
 
 
-def run(draft: start.Draft, *, detach: bool, as_json: bool, quiet: bool) -> int:
+class Draft(Protocol):
+    """What can be started: a run, or further rounds of some of its workers."""
+
+    def begin(self) -> tuple[Context, liveness.Claim]: ...
+
+
+def run(draft: Draft, *, detach: bool, as_json: bool, quiet: bool) -> int:
     """Run to the end and print the result; with ``detach``, return once the run is up and print its id."""
     if detach:
-        return _detach(draft, as_json)
-    context, held = start.begin(draft)
+        up = detached(draft)
+        print(view.dumps({"v": 1, "run": up, "status": "running"}) if as_json else up)
+        return 0
+    context, held = draft.begin()
     live = sys.stderr.isatty() and not quiet and not as_json
     display = Display(sys.stderr, live=live, quiet=quiet)
     if not quiet:
-        display.message(f"run {context.spec.run}")
+        display.message(f"run {context.spec.run}" + (" goes on" if context.going_on else ""))
     return _supervise(context, held, display, as_json=as_json)
 
 
 def _supervise(context: Context, held: liveness.Claim, display: Display, *, as_json: bool) -> int:
+    begun = timestamp()
     supervisor = Supervisor(context, held, display)
     results = supervisor.run()
     shown = view.load(context.files)
@@ -34,6 +48,8 @@ def _supervise(context: Context, held: liveness.Claim, display: Display, *, as_j
         raise ParallelError(
             f"the live files of run {context.spec.run} are gone", "its record is in git: git parallel list"
         )
+    workers = [worker for worker in shown.workers if worker.worker in context.rounds]
+    shown = replace(shown, workers=workers, started=begun if context.going_on else shown.started)
     if as_json:
         print(view.dumps(view.document(shown)))
     else:
@@ -42,23 +58,19 @@ def _supervise(context: Context, held: liveness.Claim, display: Display, *, as_j
         )
     if supervisor.interrupted is not None:
         return 128 + supervisor.interrupted
-    return run_exit_code(context.spec, results)
+    ended = [result for number, result in results.items() if number in context.rounds]
+    return run_exit_code(context.spec, ended, len(context.rounds))
 
 
-def _detach(draft: start.Draft, as_json: bool) -> int:
-    """Fork: the child becomes the supervisor, the parent prints the run's id once branches and record exist."""
+def detached(draft: Draft) -> str:
+    """Fork: the child becomes the supervisor; return the run's id once it is up. Raises what its beginning raises."""
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
     if os.fork():
         os.close(writer)
         with open(reader, "rb") as pipe:
-            said = pipe.read().decode()
-        if not said.startswith("up "):
-            raise ParallelError(said or "the supervisor ended before the run was up")
-        run = said.removeprefix("up ")
-        print(view.dumps({"v": 1, "run": run, "status": "running"}) if as_json else run)
-        return 0
+            return _heard(pipe.read())
     os.close(reader)
     code = 1
     try:
@@ -67,15 +79,27 @@ def _detach(draft: start.Draft, as_json: bool) -> int:
         os._exit(code)
 
 
-def _child(draft: start.Draft, writer: int) -> int:
+def _heard(data: bytes) -> str:
+    if not data:
+        raise ParallelError("the supervisor ended before the run was up")
+    said = json.loads(data)
+    if "run" in said:
+        return str(said["run"])
+    error = ParallelError(said["message"], *said["hints"])
+    error.exit_code, error.label = said["exit_code"], said["label"]
+    raise error
+
+
+def _child(draft: Draft, writer: int) -> int:
     os.setsid()
     try:
-        context, held = start.begin(draft)
+        context, held = draft.begin()
     except ParallelError as error:
-        os.write(writer, error.message.encode())
+        fields = ("message", "hints", "exit_code", "label")
+        os.write(writer, json.dumps({field: getattr(error, field) for field in fields}).encode())
         return error.exit_code
     _redirect(context.files.output)
-    os.write(writer, f"up {context.spec.run}".encode())
+    os.write(writer, json.dumps({"run": context.spec.run}).encode())
     os.close(writer)
     return _supervise(context, held, Display(sys.stderr, live=False, quiet=False), as_json=False)
 

@@ -57,10 +57,9 @@ class Supervisor:
                 branch=job.branch,
                 worktree=job.worktree,
                 since=context.spec.created,
-                state="ended" if job.worker in context.earlier else "queued",
-                result=context.earlier.get(job.worker),
             )
             for job in context.spec.jobs
+            if job.worker in context.rounds
         }
         self._sampler = Sampler()
         self._control_offset = context.control_offset

@@ -97,7 +97,8 @@ def _wait_for_guards(run_files: RunFiles, spec: RunSpec, events: list[Event]) ->
 
 
 def _spawned(events: list[Event]) -> set[int]:
-    return {event["worker"] for event in events if event.get("event") == "started" and "worker" in event}
+    """The workers of which an agent was about to be started: it may have worked before anybody noted that it did."""
+    return {event["worker"] for event in events if event.get("act") == "spawn"}
 
 
 def _finish_workers(context: Context, spec: RunSpec, events: list[Event]) -> dict[int, Result]:
@@ -137,10 +138,11 @@ def _attempt(context: Context, job: Job, events: list[Event], spawned: bool) -> 
         stopped = None if ending is not None and ending.ended_by == "exit" else REASON
     own = [event for event in events if event.get("worker") == job.worker]
     started = [event for event in own if event.get("event") == "started"]
+    tries = sum(event.get("act") == "spawn" for event in own)
     before_it = context.rounds[job.worker].attempt - 1
     claim = _claim(context, job, own, ending) if ending is not None else None
     return Attempt(
-        number=before_it + max(1, len(started)) if spawned else before_it,
+        number=before_it + tries,
         started=started[0].get("time") if started else None,
         duration=ending.duration if ending is not None and ending.duration else None,
         ending=ending,
