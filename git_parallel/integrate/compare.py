@@ -145,8 +145,8 @@ def compare(repo: Repository, candidates: Sequence[Candidate]) -> Comparison:
 def _work(git: Git, heads: Sequence[Head]) -> list[Work]:
     """Ask one ``git diff-tree`` for the changes of all heads, and one ``rev-list`` for each number of commits."""
     lines = "".join(f"{head.commit} {head.candidate.base}\n" for head in heads)
-    options = ("--stdin", "--always", "-r", "-z", "--raw", "--numstat", "--no-renames", "--no-abbrev", "--no-ext-diff")
-    done = git.run("diff-tree", *options, stdin=lines.encode())
+    what = ("--stdin", "--always", "-r", "-z", "--raw", "--numstat", "--no-renames", "--no-abbrev", "--no-ext-diff")
+    done = git.run("diff-tree", *what, "--ignore-submodules=none", stdin=lines.encode())
     found = parse_work(done.stdout, len(heads))
     return [
         Work(versions, insertions, deletions, _commits(git, head))

@@ -127,10 +127,7 @@ def foresee(
     between = [(one, other) for one in range(len(heads)) for other in range(one + 1, len(heads))]
     against = {index: (index, place[one.commit]) for index, one in enumerate(targets) if one is not None}
     known = overlap.find(repo, commits, [*between, *against.values()], env=env)
-    wanted = list(known.suspects)
-    # The target is "ours", as it will be when the branch lands; of two branches the first one.
-    sides = [(commits[b], commits[a]) if b >= len(heads) else (commits[a], commits[b]) for a, b in wanted]
-    outcomes = dict(zip(wanted, mergetree.merge_trees(repo, sides, env=env), strict=True))
+    outcomes = _merge(repo, commits, list(known.suspects), _attributes_of(heads, targets), env)
     files = _files_changed(repo, heads, against, known, env)
     findings = {
         pair: Finding(known.suspects.get(pair, 0), outcomes.get(pair), known.same_but_case.get(pair, ()))
@@ -147,6 +144,34 @@ def foresee(
         merged=len(outcomes),
         possible=len(between) + len(against),
     )
+
+
+def _attributes_of(heads: Sequence[Head], targets: Sequence[Target | None]) -> list[str]:
+    """Return for each head the commit whose .gitattributes count when it is merged: its target's, or its base's."""
+    return [
+        target.commit if target is not None else head.candidate.base
+        for head, target in zip(heads, targets, strict=True)
+    ]
+
+
+def _merge(
+    repo: Repository, commits: Sequence[str], pairs: Sequence[Pair], sources: Sequence[str], env: Mapping[str, str]
+) -> dict[Pair, MergeOutcome]:
+    """Merge pairs of commits, with the attributes of the first one's source: heads come before targets."""
+    by_source: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        by_source.setdefault(sources[pair[0]], []).append(pair)
+    outcomes: dict[Pair, MergeOutcome] = {}
+    if not pairs:
+        return outcomes
+    from git_parallel.integrate.attributes import attributed  # noqa: PLC0415 (only when there is something to merge)
+
+    for source, group in by_source.items():
+        # The target is "ours", as it will be when the branch lands; of two branches the first one.
+        sides = [(commits[b], commits[a]) if b >= len(sources) else (commits[a], commits[b]) for a, b in group]
+        with attributed(repo, source) as merging:
+            outcomes |= zip(group, mergetree.merge_trees(merging, sides, env=env), strict=True)
+    return outcomes
 
 
 def _targets(repo: Repository, heads: Sequence[Head], asked: str | None) -> list[Target | None]:

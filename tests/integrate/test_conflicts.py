@@ -108,6 +108,18 @@ def test_names_that_differ_only_in_case_are_a_warning_and_no_conflict(project):
     )
 
 
+def test_the_targets_attributes_count_as_they_will_when_a_branch_lands(project):
+    project.commit("union", {".gitattributes": "a merge=union\n", "d/.gitattributes": "one merge=binary\n"})
+    one, two = ended_run(
+        project, "echo 1 >> a; sed -i '1s/.*/first/' d/one", "echo 2 >> a; sed -i '12s/.*/last/' d/one"
+    )
+    expected = {(one.number, two.number): [("d/one", "binary")]}
+    assert colliding(forecast(project)) == expected
+    project.git("checkout", "-q", "--orphan", "elsewhere")
+    project.git("rm", "-qrf", ".")
+    assert colliding(forecast(project)) == expected, "what is checked out where the person stands does not matter"
+
+
 def test_identical_branches_do_not_collide(project):
     ended_run(project, "echo same > a", "echo same > a")
     assert forecast(project).collisions == 0
@@ -155,7 +167,10 @@ def test_the_target_can_be_named(project):
     project.commit("elsewhere", {"a": "elsewhere\n"})
     assert said(project)[0] == 0
     code, document = said(project, "--target", "other")
-    assert (code, document["against_target"][0]["worker"]) == (3, one.handle)
+    [found] = document["against_target"]
+    assert (code, found["worker"], found["target"]) == (3, one.handle, "other")
+    sides = [found["conflicts"][0]["stages"][stage]["id"] for stage in ("2", "3")]
+    assert sides == [project.git("rev-parse", f"{side}:a") for side in ("other", one.branch)], "the target is ours"
     assert project.parallel("conflicts", "--target", "no-such").returncode == 2
 
 
@@ -334,3 +349,11 @@ def test_it_works_in_a_bare_repository_and_from_a_linked_worktree(project, tmp_p
     bare = project.parallel("conflicts", "--json", cwd=project.path / ".git")
     project.git("config", "core.bare", "false")
     assert (bare.returncode, json.loads(bare.stdout)) == (3, json.loads(inside.stdout))
+
+
+def test_it_works_with_sha256(make_repo):
+    repo = make_repo("sha256", init=("--object-format=sha256",))
+    one, two = ended_run(repo, "echo 1 > README", "echo 2 > README")
+    code, document = said(repo)
+    assert code == 3
+    assert [pair["workers"] for pair in document["pairs"]] == [[one.handle, two.handle]]
