@@ -17,7 +17,7 @@ end
 
 function __git_parallel_using
     set -l words (__git_parallel_typed)
-    set -l known run status watch list show log diff stop wait resume retry compare conflicts review merge cleanup restore config init demo
+    set -l known run status watch list show log diff stop wait resume retry compare conflicts review merge cleanup restore config init doctor demo
     contains -- "$words[1]" $known; or set words run
     test $words[1] = $argv[1]
 end
@@ -207,8 +207,12 @@ complete -c git-parallel -n '__git_parallel_using config' -s z -d 'End values wi
 complete -c git-parallel -n '__git_parallel_using config' -s c -l config -r -F -d 'Read FILE in place of the project file'\''s settings'
 complete -c git-parallel -n '__git_parallel_using config' -k -a '(__git_parallel_words settings)'
 
-complete -c git-parallel -n __git_parallel_first -k -a init -d 'show notes in git log and fetch them (opt-in)'
+complete -c git-parallel -n __git_parallel_first -k -a init -d 'show notes in every git log (opt-in)'
 complete -c git-parallel -n '__git_parallel_using init' -l undo -d 'Take back what init has set, and nothing else'
+
+complete -c git-parallel -n __git_parallel_first -k -a doctor -d 'find and repair trouble'
+complete -c git-parallel -n '__git_parallel_using doctor' -l repair -d 'Do the repairs that are shown'
+complete -c git-parallel -n '__git_parallel_using doctor' -l json -d 'One JSON document'
 
 complete -c git-parallel -n __git_parallel_first -k -a demo -d 'a two-minute tour with no model'
 complete -c git-parallel -n '__git_parallel_using demo' -a '(__fish_complete_directories)'
