@@ -6,9 +6,8 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from importlib import import_module
 
-from git_parallel.cli import COMMANDS, _common, _keys
+from git_parallel.cli import _common, _keys
 from git_parallel.git import Git, Repository
 from git_parallel.integrate.review.facts import Facts, fork_of
 from git_parallel.integrate.workers import Candidate
@@ -46,7 +45,7 @@ def difftool(repo: Repository, facts: Facts) -> None:
 
 def interdiff(repo: Repository, facts: Facts, old: str) -> None:
     """How the branch came from ``old`` to its tip: commit by commit, then what that made of the files."""
-    fork = fork_of(repo, facts.candidate.base, old)
+    fork = fork_of(repo, facts.candidate.base, old, facts.candidate.spec.target)
     with _keys.given_away(), suppress(BrokenPipeError), terminal.paged(repo.git):
         _say(f"# from {old[:12]} to {facts.tip[:12]}, commit by commit (git range-diff)\n")
         _here(repo).show("range-diff", "--no-notes", f"{fork}..{old}", f"{facts.fork}..{facts.tip}", "--")
@@ -74,17 +73,21 @@ def log(repo: Repository, candidate: Candidate) -> None:
     _page(repo, [kept.stdout])
 
 
-def compare(siblings: Iterable[Candidate]) -> None:
+def compare(repo: Repository, siblings: Iterable[Candidate], *, coloured: bool) -> None:
     """The workers of one task side by side, as ``git parallel compare`` shows them."""
+    from git_parallel.integrate import compare as comparing  # noqa: PLC0415 (few reviews compare)
+    from git_parallel.render import comparison  # noqa: PLC0415
+
     handles = [one.handle for one in siblings]
     if len(handles) < 2:
         _common.say("note", "no other worker has this task")
-    elif "compare" not in COMMANDS:
-        _common.say("note", f"compare them with: git range-diff or git diff; they are {', '.join(handles)}")
-    else:
-        command = import_module("git_parallel.cli.compare").command
-        with _keys.given_away(), suppress(BrokenPipeError):
-            command.main(args=handles, prog_name="git parallel compare", standalone_mode=False)
+        return
+    width = terminal.width()
+    pages = [
+        comparison.described(comparing.compare(repo, group), ranked=False, width=width, colour=coloured)
+        for group in comparing.groups(repo, handles)
+    ]
+    _page(repo, ["\n".join(pages).encode("utf-8", "surrogateescape")])
 
 
 def _page(repo: Repository, chunks: Iterable[bytes]) -> None:

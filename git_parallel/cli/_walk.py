@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 
 import click
 
@@ -228,7 +227,8 @@ class Walk:
             case "log":
                 _look.log(self.repo, one)
             case "compare":
-                _look.compare([other for other in self.all if facts.same_task(other, one)])
+                same = [other for other in self.all if facts.same_task(other, one)]
+                _look.compare(self.repo, same, coloured=self.colour)
 
     def _since_last_review(self, seen: Facts) -> None:
         reviewed = next((given.head for given in reversed(seen.history) if given.head != seen.tip), None)
@@ -258,6 +258,7 @@ class Walk:
         address = (seen.candidate.run, seen.candidate.worker)
         said = text.paint(word, review.VERDICT_COLOURS[word], self.colour)
         sys.stdout.write(f"worker {seen.candidate.worker}: {said} at {verdict.head[:12]}\n")
+        sys.stdout.flush()
         for doubt in decide.doubts(seen.candidate) if word == "approved" else ():
             _common.say("warning", doubt)
         self.decided[address] = word
@@ -270,13 +271,26 @@ class Walk:
             return
         path, message, comments = written
         try:
-            verdict = self._give(seen, "changes", message, comments)
+            self._give(seen, "changes", message, comments)
         except ParallelError:
             say(f"what you wrote is in {path}")
             raise
         _act.discard(path)
-        if "retry" in COMMANDS and self.keys.ask("send it back to the agent now", "yn") == "y":
-            _send_back(self.repo, seen.candidate, verdict)
+        self._offer_another_round(seen.candidate)
+
+    def _offer_another_round(self, one: Candidate) -> None:
+        """Let the agent go on with the comments as its task; it comes up again when it has ended."""
+        if "retry" not in COMMANDS:
+            return
+        from git_parallel.agents import preset  # noqa: PLC0415 (only after a request for changes)
+        from git_parallel.supervisor import again, feedback  # noqa: PLC0415
+
+        if one.spec.preset and feedback.takes_commands(preset.from_data(one.spec.preset)):
+            _common.say("hint", f"its task is a command line: git parallel retry {one.worker} -m COMMAND")
+        elif self.keys.ask("send it back to the agent now", "yn") == "y":
+            again.retry(self.repo, one.run, one.worker)
+            when = "it comes up again" if self.follow else "review it again"
+            say(f"worker {one.worker} goes on; {when} when it has ended")
 
     def _close(self) -> None:
         """Sum up what was decided, and say what comes next."""
@@ -295,9 +309,3 @@ def _complain(error: ParallelError) -> None:
     _common.say(error.label, error.message)
     for hint in error.hints:
         _common.say("hint", hint)
-
-
-def _send_back(repo: Repository, candidate: Candidate, verdict: Verdict) -> None:
-    """Let the agent go on with the comments as its task."""
-    retry = import_module("git_parallel.supervisor.retry")  # all of the supervisor
-    retry.retry(repo, candidate.run, candidate.worker, comments=verdicts.remarks(verdict))

@@ -84,6 +84,8 @@ def _spent(one: Candidate) -> str:
 
 def _base(facts: Facts) -> str:
     name = facts.candidate.base[:_SHORT]
+    if facts.fork != facts.candidate.base and facts.candidate.tip is not None:
+        name = f"{name}, the change is from {facts.fork[:_SHORT]} on"
     if facts.target is None:
         return f"{name}; the run has no target"
     if facts.age is None:

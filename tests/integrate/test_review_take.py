@@ -65,7 +65,10 @@ def test_the_new_commit_has_what_was_taken_and_follows_the_fork(repo, worker):
     assert f"Reviewed: 1 of 3 hunks taken by C O Mitter, of {worker.old}" in note
 
 
-def test_the_agent_s_commit_stays_though_everything_else_is_forgotten(repo, worker):
+def test_what_was_there_stays_though_everything_else_is_forgotten(repo, worker):
+    (worker.tree / "n").write_text(NUMBERS.replace("3\n", "III\n", 1).replace("17\n", "XVII\n"))
+    repo.git("commit", "-q", "-am", "later, in no record yet", cwd=worker.tree)
+    worker.old = worker.tip()
     worker.taken("nyn")
     repo.git("reflog", "expire", "--expire=now", "--all")
     repo.git("gc", "-q", "--prune=now")

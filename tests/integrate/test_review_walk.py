@@ -383,6 +383,15 @@ def test_the_others_of_a_task_are_compared(repo):
         person.wait("no other worker has this task")
         person.answer(APPROVE, "q")
         person.end()
+    repo.git("config", "parallel.models", "a,b")
+    started(repo, "echo $GIT_PARALLEL_WORKER > a")
+    with review(repo) as person:
+        person.answer(APPROVE, "x")
+        compared = person.answer(APPROVE, "q")
+        assert "2" in compared
+        assert "3" in compared
+        assert "no other worker" not in compared
+        person.end()
 
 
 # --- comments --------------------------------------------------------------------------------------
@@ -416,6 +425,7 @@ def test_no_comment_is_no_verdict(repo, tmp_path):
         person.wait("no comment was written; nothing was recorded")
         person.answer(APPROVE, "q")
         assert person.end() == 0
+    assert os.listdir(repo.path / ".git" / "architect" / "review") == []
     with review(repo, env={"GIT_EDITOR": "false"}) as person:
         person.answer(APPROVE, "c")
         person.wait("the editor failed")
@@ -527,8 +537,28 @@ def test_a_shell_killed_in_raw_mode_gives_the_terminal_back(repo, tmp_path):
     with review(repo, env={"SHELL": str(tmp_path / "shell")}) as person:
         person.answer(APPROVE, "e")
         person.answer(r"edit with your", "s")
+        person.wait(APPROVE + r".*\]\? $")
+        assert person.modes()[3] & termios.ICANON
+        assert person.modes()[3] & termios.ECHO
+        person.type("q\r")
+        assert person.end() == 0
+
+
+def test_hooks_that_the_branch_brings_along_do_not_run(repo, tmp_path):
+    hook = repo.write(".githooks/pre-commit", "#!/bin/sh\necho the hook of the person >&2\n")
+    hook.chmod(0o755)
+    repo.commit("hooks")
+    repo.git("config", "core.hooksPath", ".githooks")
+    started(repo, "echo a > a; echo 'echo the hook of the agent >&2' >> .githooks/pre-commit")
+    script(tmp_path / "shell", "echo better > a")
+    with review(repo, env={"SHELL": str(tmp_path / "shell"), "GIT_EDITOR": "true", "GIT_PAGER": "true"}) as person:
+        person.answer(APPROVE, "e")
+        person.answer(r"edit with your", "s")
+        person.answer("commit all of this", "y")
+        person.wait("the hook of the person")
         person.answer(APPROVE, "q")
         assert person.end() == 0
+    assert "\nthe hook of the agent\n" not in person.everything
 
 
 def test_without_its_worktree_a_worker_can_be_decided_but_not_edited(repo):
@@ -583,6 +613,19 @@ def test_a_void_verdict_is_said_and_the_difference_shown(repo):
         person.type("i\r")
         assert "-a\n+later\n" in person.answer(APPROVE, "q")
         person.end()
+
+
+def test_a_verdict_that_becomes_void_in_the_walk_comes_up_again(repo):
+    run = started(repo, "echo a > a", "echo b > b")
+    with review(repo) as person:
+        person.answer("worker 1: approve it", "y")
+        person.wait(r"worker 2: approve it.*\]\? $")
+        repo.git("commit", "-q", "--allow-empty", "-m", "late", cwd=repo.path / ".architect-parallel-1")
+        person.type("y\r")
+        shown = person.answer("worker 1: approve it", "n")
+        assert "verdict:   void: approved by" in shown
+        assert person.end() == 1
+    assert (given(repo, run, 1), given(repo, run, 2)) == (["approved", "rejected"], ["approved"])
 
 
 def test_a_branch_that_is_deleted_meanwhile(repo):

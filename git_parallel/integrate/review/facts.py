@@ -74,11 +74,12 @@ def gather(repo: Repository, candidate: Candidate, given: Sequence[Verdict]) -> 
         history=tuple(given),
         target=target.removeprefix(HEADS) if target else None,
     )
-    if target is not None and target in refs.read(repo, target):
-        facts = replace(facts, age=_count(repo, candidate.base, target))
+    there = target if target is not None and target in refs.read(repo, target) else None
+    if there is not None:
+        facts = replace(facts, age=_count(repo, candidate.base, there))
     if tip is None:
         return facts
-    fork = fork_of(repo, candidate.base, tip)
+    fork = fork_of(repo, candidate.base, tip, there)
     change = snapshots.change(repo.common, fork, tip)
     left = candidate.result.head if candidate.result is not None else None
     return replace(
@@ -91,10 +92,24 @@ def gather(repo: Repository, candidate: Candidate, given: Sequence[Verdict]) -> 
     )
 
 
-def fork_of(repo: Repository, base: str, tip: str) -> str:
-    """Where a branch left its base: the merge base, or the base itself where the two have nothing in common."""
-    found = repo.common.run("merge-base", base, tip, ok=(0, 1))
-    return found.lines[0] if found.returncode == 0 else base
+def fork_of(repo: Repository, base: str, tip: str, target: str | None = None) -> str:
+    """From where a branch's own change is shown.
+
+    That is where it left its base; or later, where it has taken in commits of the ``target`` since: those are
+    no work of its own. Where it has nothing in common with its base, it is the base.
+    """
+    found = _merge_base(repo, base, tip)
+    if found is None:
+        return base
+    taken_in = _merge_base(repo, target, tip) if target is not None else None
+    if taken_in in (None, found, tip):  # `tip`: it has landed
+        return found
+    return taken_in if _merge_base(repo, found, str(taken_in)) == found else found
+
+
+def _merge_base(repo: Repository, one: str, other: str) -> str | None:
+    done = repo.common.run("merge-base", one, other, ok=(0, 1, 128))
+    return done.lines[0] if done.returncode == 0 else None
 
 
 def _count(repo: Repository, old: str, new: str) -> int | None:
