@@ -32,7 +32,8 @@ COMMANDS: dict[str, str] = {
     "cleanup": "remove worktrees and branches safely",
     "restore": "get a removed branch or snapshot back",
     "config": "what is in force, and from where",
-    "init": "show notes in git log and fetch them (opt-in)",
+    "init": "show notes in every git log (opt-in)",
+    "doctor": "find and repair trouble",
     "demo": "a two-minute tour with no model",
 }
 
@@ -56,6 +57,8 @@ class Commands(click.Group):
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args[:1] == ["help"] and (len(args) == 1 or (len(args) == 2 and args[1] in COMMANDS)):
+            args = [*args[1:], "--help"]  # as `git help parallel`: nobody wants an agent to do the task "help"
         first = args[0] if args else "-h"
         if first not in COMMANDS and first not in _TOP_LEVEL and first not in HIDDEN:
             _refuse_misspelt(args)
