@@ -57,6 +57,7 @@ class Walk:
     shown: set[tuple[Address, str]] = field(default_factory=set)
     before: dict[Address, str] = field(default_factory=dict)
     decided: dict[Address, Word] = field(default_factory=dict)
+    sent_back: set[Address] = field(default_factory=set)
 
     def run(self) -> int:
         """Go through all of them."""
@@ -103,8 +104,10 @@ class Walk:
             ended = self._gather()
             given = self._given(ended)
             for address in ended:
-                if address in self.session.given and address not in given:
+                void = address in self.session.given and address not in given
+                if void or address in self.sent_back:
                     self.session = session.reopened(self.session, address)
+            self.sent_back -= set(ended)
             self.session = session.joined(self.session, ended, given)
             if self.session.worker is not None:
                 return True
@@ -289,6 +292,7 @@ class Walk:
             _common.say("hint", f"its task is a command line: git parallel retry {one.worker} -m COMMAND")
         elif self.keys.ask("send it back to the agent now", "yn") == "y":
             again.retry(self.repo, one.run, one.worker)
+            self.sent_back.add((one.run, one.worker))
             when = "it comes up again" if self.follow else "review it again"
             say(f"worker {one.worker} goes on; {when} when it has ended")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import stat
 import termios
@@ -376,6 +377,25 @@ def test_a_run_without_checks_uses_the_configured_one(repo):
         person.end()
 
 
+def test_a_run_of_another_clone_runs_no_command_unasked(repo):
+    run = started(repo, "echo a > a; echo said by the agent", options=("--check", "echo checking > ran"))
+    (repo.path / ".architect-parallel-1" / "ran").unlink()
+    shutil.rmtree(repo.path / ".git" / "architect" / "runs" / run)
+    with review(repo) as person:
+        assert "said by the agent" in person.answer(APPROVE, "l") + person.answer(APPROVE, "t")
+        shown = person.answer("run them here", "n")
+        assert "this run was not started in this repository; its checks are:\n    echo checking > ran\n" in shown
+        person.answer(APPROVE, "q")
+        assert person.end() == 0
+        assert not (repo.path / ".architect-parallel-1" / "ran").exists()
+    with review(repo) as person:
+        person.answer(APPROVE, "t")
+        person.answer("run them here", "y")
+        person.wait("green: echo checking")
+        person.answer(APPROVE, "q")
+        assert person.end() == 0
+
+
 def test_the_others_of_a_task_are_compared(repo):
     started(repo, "echo a > a")
     with review(repo) as person:
@@ -698,6 +718,25 @@ def test_follow_can_be_left_and_without_it_nothing_is_waited_for(repo, tmp_path)
         repo.parallel("wait")
 
 
+@pytest.mark.parametrize("init", [("--object-format=sha256",), ("--bare",)])
+def test_it_works_in_other_repositories(make_repo, tmp_path, init):
+    if init == ("--bare",):
+        make_repo("origin").git("clone", "-q", "--bare", ".", str(tmp_path / "bare"))
+        repo = type(make_repo("other"))(tmp_path / "bare")
+    else:
+        repo = make_repo("repo", init=init)
+    run = started(repo, "printf 'a\\nb\\n' > a; echo b > b")
+    with review(repo) as person:
+        person.answer(APPROVE, "h")
+        person.answer("take this new file", "y")
+        person.answer("take this new file", "n")
+        person.answer("put 1 of 2 hunks", "y")
+        person.answer(APPROVE, "y")
+        assert person.end() == 0
+    assert given(repo, run, 1) == ["approved"]
+    assert repo.git("diff", "--name-only", "HEAD...architect/parallel-1") == "a"
+
+
 @pytest.mark.parametrize("where", ["src", ".architect-parallel-1", ".git"])
 def test_it_works_from_anywhere_in_the_repository(repo, where):
     run = started(repo, "echo a > a")
@@ -705,3 +744,81 @@ def test_it_works_from_anywhere_in_the_repository(repo, where):
         assert "+a\n" in person.answer(APPROVE, "y")
         assert person.end() == 0
     assert given(repo, run, 1) == ["approved"]
+
+
+# --- another round -----------------------------------------------------------------------------------
+
+AGENT = """
+case "$1" in
+*"digits, please"*) echo 2 > two; echo "$1" > "$TMPDIR/told"; cat "$TMPDIR/told" ;;
+*"say two"*) echo two > two ;;
+*) echo "$1" > "${1%% *}" ;;
+esac
+"""
+
+
+def with_agent(repo, tmp_path: Path, *tasks: str) -> str:
+    program = script(tmp_path / "agent", AGENT) + " {task}"
+    arguments = [argument for task in tasks for argument in ("--task", task)]
+    done = repo.parallel("run", "--json", "--program", program, *arguments)
+    return json.loads(done.stdout)["run"]
+
+
+def test_one_approved_one_rejected_one_sent_back_and_approved_in_round_2(repo, tmp_path):
+    run = with_agent(repo, tmp_path, "one thing", "say two", "three things")
+    editor = script(tmp_path / "editor", r"""sed -i -e '1i digits, please' -e '/+two$/a here' "$1" """)
+    with review(repo, "--follow", env={"GIT_EDITOR": editor}) as person:
+        person.answer("worker 1: approve it", "y")
+        person.answer("worker 2: approve it", "c")
+        person.answer("send it back to the agent now", "y")
+        person.wait("worker 2 goes on; it comes up again when it has ended")
+        person.answer("worker 3: approve it", "n")
+        shown = person.wait(r"worker 2: approve it.*\]\? $", 60)
+        assert "attempt 2" in shown
+        assert "verdict:   void: changes by C O Mitter" in shown
+        assert "digits, please\n" in shown
+        assert "two:1: here\n" in shown
+        assert "-two\n+2\n" in shown
+        person.type("l\r")
+        told = person.answer("worker 2: approve it", "y")
+        assert "two:1" in told
+        assert "here" in told
+        assert person.end() == 1
+    assert "2 approved, 1 rejected" in person.everything
+    assert [given(repo, run, worker) for worker in (1, 2, 3)] == [["approved"], ["changes", "approved"], ["rejected"]]
+    assert repo.git("show", "architect/parallel-2:two") == "2"
+
+
+def test_a_round_that_changes_nothing_comes_up_again_too(repo, tmp_path):
+    run = with_agent(repo, tmp_path, "say two")
+    editor = script(tmp_path / "editor", 'sed -i 1i"say two" "$1"')
+    with review(repo, "--follow", env={"GIT_EDITOR": editor}) as person:
+        person.answer("approve it", "c")
+        person.answer("send it back to the agent now", "y")
+        shown = person.answer("approve it", "q")
+        assert "failed/no_changes" in shown
+        assert "verdict:   changes by C O Mitter" in shown
+        assert person.end() == 0
+    assert given(repo, run, 1) == ["changes"]
+
+
+def test_a_worker_need_not_be_sent_back(repo, tmp_path):
+    run = with_agent(repo, tmp_path, "say two")
+    editor = script(tmp_path / "editor", 'sed -i 1i"digits, please" "$1"')
+    with review(repo, env={"GIT_EDITOR": editor}) as person:
+        person.answer("approve it", "c")
+        person.answer("send it back to the agent now", "n")
+        person.wait("hint: send worker 1 back with: git parallel retry 1")
+        assert person.end() == 0
+    assert given(repo, run, 1) == ["changes"]
+    assert repo.git("show", "architect/parallel-1:two") == "two"
+
+
+def test_no_review_is_put_into_a_command_line(repo, tmp_path):
+    started(repo, "echo a > a")
+    editor = script(tmp_path / "editor", 'sed -i 1i"; echo pwned" "$1"')
+    with review(repo, env={"GIT_EDITOR": editor}) as person:
+        person.answer(APPROVE, "c")
+        person.wait("its task is a command line: git parallel retry 1 -m COMMAND")
+        assert person.end() == 0
+    assert "send it back to the agent now" not in person.everything
