@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,13 @@ def test_nothing_and_everything_are_no_choice(worker):
     with pytest.raises(UsageError, match="all hunks were taken"):
         worker.taken("yyy")
     assert worker.tip() == worker.old
+
+
+def test_a_branch_of_another_clone_is_not_moved(worker):
+    candidate = replace(workers.gather(worker.here, ["1"])[0], branch="refs/architect/away/run/1")
+    choice = hunks.choose(hunks.read(worker.here, worker.base, worker.old))
+    with pytest.raises(UsageError, match="another clone's"):
+        take.take(worker.here, candidate, worker.base, hunks.answer(choice, "y")[0])
 
 
 def test_the_person_s_hook_sees_the_message(repo, worker):

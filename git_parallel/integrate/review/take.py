@@ -17,6 +17,7 @@ from git_parallel.integrate import hooks, hunks
 from git_parallel.integrate.hunks import Choice
 from git_parallel.integrate.review.decide import MovedError
 from git_parallel.integrate.workers import Candidate
+from git_parallel.layout import HEADS
 from git_parallel.render import text
 from git_parallel.store import objects, record, refs, snapshots
 from git_parallel.store.refs import Update
@@ -39,6 +40,11 @@ def take(repo: Repository, candidate: Candidate, fork: str, choice: Choice) -> T
     """
     old, chosen = candidate.tip, choice.chosen
     assert old is not None
+    if not candidate.branch.startswith(HEADS):
+        raise UsageError(
+            f"the branch of worker {candidate.worker} is another clone's, and is moved there",
+            f"make one here with: git branch NAME {old[:12]}",
+        )
     if not chosen:
         raise UsageError("no hunk was taken, so there is nothing to commit", "reject the worker with: n")
     tree = _tree(repo, fork, hunks.patch(choice.files, chosen))
