@@ -55,10 +55,13 @@ class Keys(Struct, frozen=True):
         offered = ",".join(keys)
         while True:
             sys.stdout.flush()
-            with contextlib.suppress(termios.error):
-                termios.tcflush(_INPUT, termios.TCIFLUSH)
-            _write(f"{self.before}{question} [{offered}]?{self.after} ")
-            answer = _key() if self.single else _line()
+            try:
+                with _unbuffered() if self.single else contextlib.nullcontext():
+                    termios.tcflush(_INPUT, termios.TCIFLUSH)
+                    _write(f"{self.before}{question} [{offered}]?{self.after} ")
+                    answer = _key() if self.single else _line()
+            except termios.error:  # the terminal is gone
+                return END
             if self.single:
                 _write(f"{text.printable(answer or '')}\n")
             if answer is None:
@@ -146,14 +149,13 @@ def _line() -> str | None:
 
 def _key() -> str | None:
     """Read one key; a key that sends an escape sequence counts as none."""
-    with _unbuffered():
-        data = _read(1)
-        if data == _ESCAPE:
-            while select.select([_INPUT], [], [], _ONE_KEY)[0] and _read(16):
-                pass
-            return "\x1b"
-        while data and data[0] >= 0xC0 and len(data) < 4 and select.select([_INPUT], [], [], _ONE_KEY)[0]:
-            data += _read(1)
+    data = _read(1)
+    if data == _ESCAPE:
+        while select.select([_INPUT], [], [], _ONE_KEY)[0] and _read(16):
+            pass
+        return "\x1b"
+    while data and data[0] >= 0xC0 and len(data) < 4 and select.select([_INPUT], [], [], _ONE_KEY)[0]:
+        data += _read(1)
     if data in (b"", b"\x04"):
         return None
     return os.fsdecode(data).strip()
