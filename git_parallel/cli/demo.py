@@ -18,8 +18,7 @@ _FILES = {
     "lang/en.txt": "Hello\nGoodbye\n",
     "lang/es.txt": "Hola\n",
     "check.sh": (
-        "#!/bin/sh\n# Every script must be valid shell.\n"
-        'for script in *.sh; do sh -n "$script" || exit 1; done\n'
+        '#!/bin/sh\n# Every script must be valid shell.\nfor script in *.sh; do sh -n "$script" || exit 1; done\n'
     ),
 }
 
@@ -86,8 +85,9 @@ Worker 4 said that it had fixed everything; git shows no change, so it failed. W
 
     cd {path}
     git parallel status
-    git parallel show 3
     git parallel diff 1
-    git log --oneline --graph --all --notes=architect
-    git parallel cleanup && git parallel restore 2
+    git parallel review
+    git parallel merge
+    git log --graph --notes=architect
+    git parallel cleanup
 """

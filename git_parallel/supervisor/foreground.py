@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from typing import Protocol
 
 from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError
+from git_parallel.plan.model import Result
 from git_parallel.render import table, terminal
 from git_parallel.render.live import Display
 from git_parallel.supervisor import liveness, view
@@ -36,10 +38,10 @@ def run(draft: Draft, *, detach: bool, as_json: bool, quiet: bool) -> int:
     display = Display(sys.stderr, live=live, quiet=quiet)
     if not quiet:
         display.message(f"run {context.spec.run}" + (" goes on" if context.going_on else ""))
-    return _supervise(context, held, display, as_json=as_json)
+    return _supervise(context, held, display, as_json=as_json, quiet=quiet)
 
 
-def _supervise(context: Context, held: liveness.Claim, display: Display, *, as_json: bool) -> int:
+def _supervise(context: Context, held: liveness.Claim, display: Display, *, as_json: bool, quiet: bool) -> int:
     begun = timestamp()
     supervisor = Supervisor(context, held, display)
     results = supervisor.run()
@@ -56,10 +58,19 @@ def _supervise(context: Context, held: liveness.Claim, display: Display, *, as_j
         print(
             table.results(shown, width=terminal.width(), colour=terminal.colour(context.repo.git, sys.stdout)), end=""
         )
+    if not as_json and not quiet:
+        _point_onward([result for result in results.values() if result.files_modified])
     if supervisor.interrupted is not None:
         return 128 + supervisor.interrupted
     ended = [result for number, result in results.items() if number in context.rounds]
     return run_exit_code(context.spec, ended, len(context.rounds))
+
+
+def _point_onward(with_work: list[Result]) -> None:
+    """Say what to type next, where there is something to look at; a terminal that has gone is no failure."""
+    if with_work:
+        with suppress(OSError):
+            print("hint: look through the branches and decide: git parallel review", file=sys.stderr, flush=True)
 
 
 def detached(draft: Draft) -> str:
@@ -101,7 +112,7 @@ def _child(draft: Draft, writer: int) -> int:
     _redirect(context.files.output)
     os.write(writer, json.dumps({"run": context.spec.run}).encode())
     os.close(writer)
-    return _supervise(context, held, Display(sys.stderr, live=False, quiet=False), as_json=False)
+    return _supervise(context, held, Display(sys.stderr, live=False, quiet=False), as_json=False, quiet=False)
 
 
 def _redirect(path: str) -> None:
