@@ -2,7 +2,7 @@
 #
 # git's own completion calls _git_parallel for `git parallel`; without it, `git-parallel` still completes.
 
-__git_parallel_commands="run status watch list show log diff stop wait resume retry compare conflicts review merge cleanup restore config init doctor demo"
+__git_parallel_commands="run status watch list show log diff stop wait resume retry compare conflicts review merge cleanup restore push fetch config init doctor demo"
 
 # Sets options, and in kinds the values of those that take one: "OPTION=KIND", where KIND is a kind of
 # `git parallel __complete`, "file", "none", or words with a colon before and between them; "+" after it: several words.
@@ -93,6 +93,16 @@ __git_parallel_describe ()
 		options="--branch --worktree --to --from-trash --list --json --help"
 		kinds="--branch=none --to=directory --from-trash=directory"
 		argument=removed
+		;;
+	push)
+		options="--logs --json --quiet --help"
+		kinds=""
+		argument=remotes
+		;;
+	fetch)
+		options="--logs --json --quiet --help"
+		kinds=""
+		argument=remotes
 		;;
 	config)
 		options="--show-origin --json -z --config --help"

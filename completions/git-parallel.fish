@@ -17,7 +17,7 @@ end
 
 function __git_parallel_using
     set -l words (__git_parallel_typed)
-    set -l known run status watch list show log diff stop wait resume retry compare conflicts review merge cleanup restore config init doctor demo
+    set -l known run status watch list show log diff stop wait resume retry compare conflicts review merge cleanup restore push fetch config init doctor demo
     contains -- "$words[1]" $known; or set words run
     test $words[1] = $argv[1]
 end
@@ -199,6 +199,18 @@ complete -c git-parallel -n '__git_parallel_using restore' -l from-trash -x -a '
 complete -c git-parallel -n '__git_parallel_using restore' -l list -d 'Show what can be restored; change nothing'
 complete -c git-parallel -n '__git_parallel_using restore' -l json -d 'Print one JSON document'
 complete -c git-parallel -n '__git_parallel_using restore' -k -a '(__git_parallel_words removed)'
+
+complete -c git-parallel -n __git_parallel_first -k -a push -d 'give records of runs to a remote'
+complete -c git-parallel -n '__git_parallel_using push' -l logs -d 'Also what agents printed, which may hold secrets'
+complete -c git-parallel -n '__git_parallel_using push' -l json -d 'Print one JSON document'
+complete -c git-parallel -n '__git_parallel_using push' -s q -l quiet -d 'Print nothing but what goes wrong'
+complete -c git-parallel -n '__git_parallel_using push' -k -a '(__git_parallel_words remotes)'
+
+complete -c git-parallel -n __git_parallel_first -k -a fetch -d 'get records of runs from a remote'
+complete -c git-parallel -n '__git_parallel_using fetch' -l logs -d 'Also what agents printed, as far as it was pushed'
+complete -c git-parallel -n '__git_parallel_using fetch' -l json -d 'Print one JSON document'
+complete -c git-parallel -n '__git_parallel_using fetch' -s q -l quiet -d 'Print nothing but what goes wrong'
+complete -c git-parallel -n '__git_parallel_using fetch' -k -a '(__git_parallel_words remotes)'
 
 complete -c git-parallel -n __git_parallel_first -k -a config -d 'what is in force, and from where'
 complete -c git-parallel -n '__git_parallel_using config' -l show-origin -d 'Say where each value comes from, before it'

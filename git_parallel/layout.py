@@ -17,6 +17,8 @@ LOGS = "refs/architect/logs/"
 MERGES = "refs/architect/merges/"
 NOTES = "refs/notes/architect"
 HEADS = "refs/heads/"
+AWAY = "refs/architect/heads/"
+REMOTES = "refs/architect/remotes/"
 
 
 def run_ref(run: str) -> str:
@@ -42,6 +44,16 @@ def logs_ref(run: str) -> str:
 def merge_ref(merge: str) -> str:
     """The ref of a landing's record."""
     return MERGES + merge
+
+
+def away_ref(run: str, branch: str) -> str:
+    """The ref that stands for the branch of a worker whose run came from another clone."""
+    return f"{AWAY}{run}/{branch}"
+
+
+def branch_name(ref: str) -> str:
+    """The branch as people call it, from its full name or from the ref that stands for it."""
+    return ref.removeprefix(AWAY).partition("/")[2] if ref.startswith(AWAY) else ref.removeprefix(HEADS)
 
 
 class State(Struct, frozen=True):

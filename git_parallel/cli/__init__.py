@@ -31,6 +31,8 @@ COMMANDS: dict[str, str] = {
     "merge": "land approved branches in sequence",
     "cleanup": "remove worktrees and branches safely",
     "restore": "get a removed branch or snapshot back",
+    "push": "give records of runs to a remote",
+    "fetch": "get records of runs from a remote",
     "config": "what is in force, and from where",
     "init": "show notes in every git log (opt-in)",
     "doctor": "find and repair trouble",

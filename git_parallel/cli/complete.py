@@ -127,6 +127,11 @@ def _refs(repo: Repository, *below: str) -> Words:
     return ((name, "") for name in names)
 
 
+def remotes(repo: Repository) -> Words:
+    """What to share records with."""
+    return ((name, "") for name in repo.common.run("remote").lines)
+
+
 def settings(repo: Repository) -> Words:
     """Names of settings, as in a file."""
     from git_parallel.plan.settings import SETTINGS  # noqa: PLC0415 (only for settings)
@@ -160,6 +165,7 @@ KINDS: dict[str, Callable[[Repository], Words]] = {
     "merges": merges,
     "models": models,
     "programs": programs,
+    "remotes": remotes,
     "removed": removed,
     "runs": runs,
     "settings": settings,

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 
 from git_parallel.integrate.plan import Branch, Strategy
+from git_parallel.layout import branch_name
+from git_parallel.layout import branch_name
 from git_parallel.render import text
 
 _DEFAULT = {
@@ -31,7 +33,7 @@ def compose(branch: Branch, strategy: Strategy, template: str | None = None) -> 
         "body": _body(branch.body),
         "agent": branch.agent,
         "model": branch.model or "",
-        "branch": branch.branch.removeprefix("refs/heads/"),
+        "branch": branch_name(branch.branch),
     }
     subject, _, rest = chosen.format(**values).strip().partition("\n")
     return with_trailers(f"{text.subject(subject)}\n\n{rest.strip()}", trailers(branch))

@@ -13,6 +13,8 @@ import msgspec
 
 from git_parallel.integrate.verdicts import Verdict, current
 from git_parallel.integrate.workers import Candidate
+from git_parallel.layout import branch_name
+from git_parallel.layout import branch_name
 
 Strategy = Literal["merge", "squash", "rebase", "ff"]
 State = Literal["waiting", "landed", "parked", "red", "skipped", "refused"]
@@ -267,7 +269,7 @@ def _document(branch: Branch) -> dict[str, Any]:
     return {
         "run": branch.run,
         "worker": branch.worker,
-        "branch": branch.branch.removeprefix("refs/heads/"),
+        "branch": branch_name(branch.branch),
         "head": branch.head or None,
         "verdict": branch.verdict if branch.state not in ("refused",) or branch.by else None,
         "state": branch.state,

@@ -135,7 +135,7 @@ def _unknown(repo: Repository, error: UsageError) -> ParallelError:
     return ParallelError(
         "this repository has no record of any run",
         "runs are recorded in the repository they ran in; to get them from there: "
-        "git fetch <remote> 'refs/architect/*:refs/architect/*'",
+        "git parallel fetch <remote>",
     )
 
 

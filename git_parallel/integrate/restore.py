@@ -86,7 +86,7 @@ def _head(repo: Repository, item: Restorable) -> str:
         raise ParallelError(
             f"the commit of {item.handle} ({item.head[:10]}) is not in this repository",
             "it is in the repository that the run was made in; to get it from there: "
-            "git fetch <remote> 'refs/architect/*:refs/architect/*'",
+            "git parallel fetch <remote>",
         )
     return item.head
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository
-from git_parallel.layout import HEADS, State
+from git_parallel.layout import HEADS, State, away_ref, branch_name
 from git_parallel.plan.model import Job, Result, RunSpec, Task
 from git_parallel.store import handles, reading, refs
 from git_parallel.store.handles import Handle
@@ -25,6 +25,7 @@ _AT_WORK = frozenset({"preparing", "running", "blocked", "finishing"})
 class Candidate:
     """A worker and its branch. ``branch`` is a full ref name, ``tip`` its commit, or None when it is gone.
 
+    For a run that came from another clone, ``branch`` is the ref that stands for the branch here.
     ``state`` is one of section 5's states, or ``interrupted`` when the supervisor died while it worked;
     ``base`` the commit it started from.
     """
@@ -47,7 +48,7 @@ class Candidate:
     @property
     def name(self) -> str:
         """The branch as people call it."""
-        return self.branch.removeprefix(HEADS)
+        return branch_name(self.branch)
 
     @property
     def job(self) -> Job:
@@ -85,8 +86,22 @@ def gather(
         for one in workers.values() if handle.worker is None else (workers[handle.worker],):
             chosen.setdefault((one.run, one.worker), one)
     wanted = [one for one in chosen.values() if one.ended or not ended_only]
-    tips = refs.read(repo, *{one.branch for one in wanted})
-    return [replace(one, tip=tips.get(one.branch)) for one in wanted]
+    away = {one.run for one in wanted if not os.path.isfile(State(repo.common_dir).run(one.run).spec)}
+    stand_ins = {away_ref(one.run, one.name) for one in wanted if one.run in away}
+    tips = refs.read(repo, *{one.branch for one in wanted}, *stand_ins)
+    return [_away(repo, one, tips) if one.run in away else replace(one, tip=tips.get(one.branch)) for one in wanted]
+
+
+def _away(repo: Repository, one: Candidate, tips: Mapping[str, str]) -> Candidate:
+    """Find the tip of a worker whose run has no files here: a branch of its name may be anybody's."""
+    stand_in = away_ref(one.run, one.name)
+    if stand_in in tips:
+        return replace(one, branch=stand_in, tip=tips[stand_in])
+    tip, head = tips.get(one.branch), one.result.head if one.result is not None else None
+    if tip is None or head is None:
+        return replace(one, tip=None)
+    own = tip == head or (head != one.base and repo.common.succeeds("merge-base", "--is-ancestor", head, tip))
+    return replace(one, tip=tip if own else None)
 
 
 def _whole_runs(repo: Repository, words: Sequence[str]) -> list[Handle]:

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 
 from git_parallel.git import Repository
@@ -67,18 +69,74 @@ def build(repo: Repository, notes: Notes, current: str | None, objects: Objects 
     base = objects.read_commit(current)[0] if current else None
     tree = base
     for commit, text in notes.items() if isinstance(notes, Mapping) else notes:
-        tree = _set(objects, tree, commit, text)
+        tree = _set(objects, tree, commit, partial(merged, added=text))
     tree = tree or objects.tree({})
     if current and tree == base:
         return current
     return objects.commit(tree, [current] if current else [], "Notes added by 'git parallel'")
 
 
-def _set(objects: Objects, tree: str | None, commit: str, text: str) -> str | None:
-    """Return the tree with one note brought up to date."""
+def merge(objects: Objects, base: str | None, ours: str, theirs: str) -> str:
+    """Write the commit that joins two histories of the notes, which both began with ``base`` (None: nothing).
+
+    Paragraph by paragraph: what theirs says beyond the base is added to ours. Where both changed a paragraph
+    with the same first line, both stay.
+    """
+    trees = [objects.read_commit(commit)[0] if commit else None for commit in (base, ours, theirs)]
+    before: dict[str, list[str]] = {}
+    after: dict[str, list[str]] = {}
+    for path, old, new in _changed(objects, trees[0], trees[2], ""):
+        commit = path.replace("/", "")
+        before.setdefault(commit, []).extend([old] if old else [])
+        after.setdefault(commit, []).extend([new] if new else [])
+    tree = trees[1]
+    for commit, blobs in after.items():
+        old_text, new_text = (_text(objects, oids) for oids in (before[commit], blobs))
+        tree = _set(objects, tree, commit, partial(_both, base=old_text, theirs=new_text))
+    return objects.commit(tree or objects.tree({}), [ours, theirs], "Notes merged by 'git parallel'")
+
+
+def _both(ours: str, base: str, theirs: str) -> str:
+    """Merge one note by paragraphs."""
+    old, result = _paragraphs(base), _paragraphs(ours)
+    for paragraph in _paragraphs(theirs):
+        if paragraph in old or paragraph in result:
+            continue
+        first = _first_line(paragraph)
+        there = (at for at, one in enumerate(result) if _first_line(one) == first and one in old)
+        at = next(there, len(result))
+        result[at : at + 1] = [paragraph]
+    return "\n\n".join(result) + "\n" if result else ""
+
+
+def _changed(
+    objects: Objects, old: str | None, new: str | None, prefix: str
+) -> Iterator[tuple[str, str | None, str | None]]:
+    """Yield each path that differs between two trees, with both blobs; trees that are the same are not read."""
+    if old == new:
+        return
+    sides = [objects.list_tree(tree) if tree else {} for tree in (old, new)]
+    for name in sorted({*sides[0], *sides[1]}):
+        found = [side.get(name) for side in sides]
+        if found[0] == found[1]:
+            continue
+        trees = [entry[1] if entry and stat.S_ISDIR(entry[0]) else None for entry in found]
+        blobs = [entry[1] if entry and stat.S_ISREG(entry[0]) else None for entry in found]
+        if any(trees):
+            yield from _changed(objects, trees[0], trees[1], f"{prefix}{name}/")
+        if any(blobs):
+            yield prefix + name, blobs[0], blobs[1]
+
+
+def _text(objects: Objects, blobs: Iterable[str]) -> str:
+    return _joined([os.fsdecode(objects.read_blob(oid)) for oid in blobs])
+
+
+def _set(objects: Objects, tree: str | None, commit: str, update: Callable[[str], str]) -> str | None:
+    """Return the tree with one note brought up to date: what ``update`` makes of its text."""
     there, free = _places(objects, tree, commit)
-    existing = _joined([os.fsdecode(objects.read_blob(oid)) for _, oid in there])
-    wanted = merged(existing, text)
+    existing = _text(objects, [oid for _, oid in there])
+    wanted = update(existing)
     if wanted == existing or not wanted:
         return tree
     path = there[0][0] if there else free

@@ -59,6 +59,11 @@ def test_programs_are_the_presets_and_those_of_the_project(repo):
     assert "sh -c" in found["shell"]
 
 
+def test_remotes(repo):
+    repo.git("remote", "add", "upstream", "/nowhere")
+    assert words(repo, "remotes") == [["upstream"]]
+
+
 def test_branches_and_commits(repo):
     repo.git("branch", "topic")
     repo.git("tag", "v1")

@@ -371,7 +371,7 @@ def test_a_clone_without_records_says_where_they_are(repo, worker, tmp_path) -> 
     repo.git("clone", "-q", str(repo.path), str(tmp_path / "clone"))
     said = complaint(type(repo)(tmp_path / "clone"), worker.handle, code=128)
     assert said.startswith("fatal: this repository has no record of any run\n")
-    assert "git fetch <remote> 'refs/architect/*:refs/architect/*'" in said
+    assert "git parallel fetch <remote>" in said
 
 
 def test_a_clone_with_the_records_alone_has_the_recorded_heads(repo, worker, tmp_path) -> None:
