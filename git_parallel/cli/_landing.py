@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import click
 
-from git_parallel.cli import _keys
 from git_parallel.git import Repository
 from git_parallel.integrate.person import Answer, Link
 from git_parallel.integrate.plan import Branch, Merge
@@ -59,7 +58,10 @@ class AtTerminal(Unattended):
     """Shows what will land and asks, branch by branch."""
 
     def __init__(self, repo: Repository) -> None:
+        from git_parallel.cli import _keys  # noqa: PLC0415 (only for a person)
+
         super().__init__(repo)
+        self._edit_files = _keys.edit
         self.keys = _keys.Keys.of(repo.git)
 
     def asked(self, merge: Merge, link: Link) -> Answer:
@@ -72,7 +74,7 @@ class AtTerminal(Unattended):
                 return Answer("yes")
             if key in ("n", "s"):
                 return Answer("no" if key == "n" else "skip")
-            if key in ("q", _keys.END):
+            if key in ("q", ""):
                 return Answer("quit")
             if key == "e":
                 edited = self._edit(merge, link)
@@ -105,7 +107,7 @@ class AtTerminal(Unattended):
         path = os.path.join(State(self.repo.common_dir).merge(merge.merge).top, "COMMIT_EDITMSG")
         with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(link.step.message)
-        code = _keys.edit(self.repo.git, [path], cwd=self.repo.top)
+        code = self._edit_files(self.repo.git, [path], cwd=self.repo.top)
         with open(path, "rb") as file:
             data = file.read()
         os.unlink(path)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from git_parallel import errors
-from git_parallel.cli import _common, _keys
+from git_parallel.cli import _common
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
 from git_parallel.integrate import plan as plans
@@ -196,6 +196,8 @@ def _person(repo: Repository, attended: bool, as_json: bool) -> Any:
 def _require_terminal(as_json: bool) -> None:
     if as_json:
         raise UsageError("--json asks nothing", "say what to land, with: --yes --json; nothing was done")
+    from git_parallel.cli import _keys  # noqa: PLC0415 (only for a person)
+
     if not _keys.at_terminal():
         raise UsageError(
             "there is no terminal to ask on, and nothing was done",

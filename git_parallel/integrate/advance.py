@@ -12,10 +12,10 @@ import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
-import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError, RaceError, RefusedError
 from git_parallel.git import Repository
@@ -30,8 +30,7 @@ from git_parallel.supervisor import journal
 from git_parallel.supervisor.journal import Event, Journal
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(Struct, frozen=True):
     """The target from ``old`` to ``new``, and what is recorded with it: ``chains``.
 
     ``back`` is recorded instead when the checkouts cannot follow and the target is moved back.
@@ -49,9 +48,9 @@ def advance(repo: Repository, move: Move, files: MergeFiles, events: Journal, ke
     """Move the target. Raises RaceError when it is not at ``old`` any more, RefusedError when a checkout cannot
     follow; then everything is as it was. ``keep``: see :meth:`Held.follow`."""
     with refs.locked(repo):
-        if refs.read(repo, move.target).get(move.target) != move.old:
-            raise RaceError(f"{move.target} moved meanwhile", "nothing was changed; try again")
         places = checkout.find(repo, move.target)
+        if any(place.head != move.old for place in places):  # else the transaction finds out
+            raise RaceError(f"{move.target} moved meanwhile", "nothing was changed; try again")
         events.append("intent", act="advance", durable=True, **_facts(move, places))
         held: list[Held] = []
         try:
@@ -103,8 +102,8 @@ def _with_target(chains: Sequence[Chain], update: Update) -> list[Chain]:
     """The records to write, the first of them together with the target."""
     first, *others = chains
     *before, last = first.entries
-    entries = [*before, msgspec.structs.replace(last, updates=[*last.updates, update])]
-    return [msgspec.structs.replace(first, entries=entries), *others]
+    entries = [*before, replace(last, updates=[*last.updates, update])]
+    return [replace(first, entries=entries), *others]
 
 
 def _follow(repo: Repository, move: Move, held: Sequence[Held], keep: Sequence[int]) -> None:

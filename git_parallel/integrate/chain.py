@@ -9,36 +9,39 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from git_parallel.errors import GitError, ParallelError
 from git_parallel.git import Repository
-from git_parallel.integrate import attributes, changes, mergetree
+from git_parallel.integrate import changes, mergetree
 from git_parallel.integrate.changes import Changed
 from git_parallel.integrate.message import with_trailers
-from git_parallel.integrate.plan import Strategy
+from git_parallel.integrate.plan import State, Strategy
 from git_parallel.store.objects import Objects
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct, frozen=True):
     """The target moved by one branch: from ``onto`` to ``commit``, whose tree is ``tree``.
 
-    ``parents`` and ``message`` are those of the commit that a new message would change.
+    ``parents`` and ``message`` are those of the commit that a new message would change. ``changed`` is what the
+    step changes, once :meth:`Chain.compared` has found it.
     """
 
     onto: str
+    head: str
     commit: str
     tree: str
     parents: tuple[str, ...]
     message: str
-    changed: tuple[Changed, ...]
+    changed: tuple[Changed, ...] = ()
 
 
 class ImpossibleError(Exception):
     """A branch cannot be put on top: ``why``, for ``state``; ``files`` are the conflicting paths."""
 
-    def __init__(self, state: str, why: str, files: Sequence[str] = ()) -> None:
+    def __init__(self, state: State, why: str, files: Sequence[str] = ()) -> None:
         super().__init__(why)
         self.state = state
         self.why = why
@@ -49,16 +52,22 @@ class ImpossibleError(Exception):
 Hooks = Callable[[str, str, str, str], tuple[str, str]]
 
 
-@dataclass
 class Chain:
-    """Where steps are built. ``sign``: commits are signed as ``commit.gpgSign`` asks. ``scratch`` is a directory."""
+    """Where steps are built. ``sign``: commits are signed as ``commit.gpgSign`` asks. ``scratch`` is a directory.
 
-    repo: Repository
-    objects: Objects
-    scratch: str
-    sign: bool = False
-    hooks: Hooks | None = None
-    _merging: tuple[str, Repository] | None = None
+    ``trees`` are the trees of commits, as far as they are known: a packed commit takes 25 ms to be read first.
+    """
+
+    def __init__(
+        self, repo: Repository, objects: Objects, scratch: str, *, sign: bool = False, hooks: Hooks | None = None
+    ) -> None:
+        self.repo = repo
+        self.objects = objects
+        self.trees: dict[str, str] = {}
+        self._scratch = scratch
+        self._sign = sign
+        self._hooks = hooks
+        self._attributed: tuple[str, Repository] | None = None
 
     def build(self, strategy: Strategy, onto: str, head: str, message: str) -> Step:
         """Put ``head`` on top of ``onto``. Raises ImpossibleError."""
@@ -70,64 +79,89 @@ class Chain:
 
     def resolved(self, strategy: Strategy, onto: str, head: str, tree: str, message: str) -> Step:
         """Commit a tree that merges ``head`` into ``onto``. Raises ImpossibleError, also for what a hook refuses."""
-        before = self.tree(onto)
-        if tree == before:
+        if tree == self.tree(onto):
             contained = self._is_ancestor(head, onto)
             raise ImpossibleError(
                 "skipped", "already contained in the target" if contained else "it changes nothing there"
             )
-        changed = changes.between(self.repo, before, tree)
-        sides = (before, self.tree(head))
-        clashes = changes.case_clashes(self.objects, tree, sides, [one.path for one in changed if one.added])
-        if clashes:
-            raise ImpossibleError("parked", "paths that differ only in case", clashes)
-        if self.hooks is not None:
-            hooked, message = self.hooks(onto, head, tree, message)
-            if hooked != tree:
-                tree, changed = hooked, changes.between(self.repo, before, hooked)
+        if self._hooks is not None:
+            tree, message = self._hooks(onto, head, tree, message)
         parents = (onto, head) if strategy == "merge" else (onto,)
-        commit = self.commit(tree, parents, message)
-        return self._step(Step(onto, commit, tree, parents, message, tuple(changed)))
+        return self._made(Step(onto, head, self.commit(tree, parents, message), tree, parents, message))
+
+    def compared(self, steps: Sequence[Step]) -> list[Step]:
+        """The same steps with what each changes, in one git call where it is not known."""
+        if all(step.changed for step in steps):
+            return list(steps)
+        found = changes.compare(self.repo, [(step.onto, step.commit) for step in steps])
+        return [replace(step, changed=tuple(changed)) for step, changed in zip(steps, found, strict=True)]
+
+    def clashes(self, step: Step) -> list[str]:
+        """Paths of a step that differ only in case, and do not in the branch or the target alone."""
+        added = [one.path for one in step.changed if one.added]
+        if not added:
+            return []
+        return changes.case_clashes(
+            self.objects, step.tree, added, lambda: (self.tree(step.onto), self.tree(step.head))
+        )
 
     def merged(self, onto: str, theirs: str) -> str:
         """Return the tree of ``theirs`` merged into ``onto`` (commits). Raises ImpossibleError."""
-        return self._clean(mergetree.merge(self._with_attributes(onto), onto, theirs))
+        return self._merge(onto, onto, theirs)
 
     def reworded(self, step: Step, message: str) -> Step:
         """The same step with another message on its last commit."""
-        return replace(step, commit=self.commit(step.tree, step.parents, message), message=message)
+        commit = self.commit(step.tree, step.parents, message)
+        self.trees[commit] = step.tree
+        return replace(step, commit=commit, message=message)
 
     def commit(self, tree: str, parents: Sequence[str], message: str) -> str:
         """Write a commit as the person, signed if they sign theirs."""
-        if not self.sign:
+        if not self._sign:
             return self.objects.commit(tree, parents, message)
         return self._commit_by_git(tree, parents, message, {})
 
     def tree(self, commit: str) -> str:
-        return self.objects.read_commit(commit)[0]
+        """The tree of a commit."""
+        if commit not in self.trees:
+            self.trees[commit] = self.objects.read_commit(commit)[0]
+        return self.trees[commit]
+
+    def clear(self) -> None:
+        """Remove what was laid out for merges."""
+        if self._attributed is not None:
+            import shutil  # noqa: PLC0415 (most merges need nothing)
+
+            shutil.rmtree(os.path.join(self._scratch, "attributes"), ignore_errors=True)
+            self._attributed = None
 
     # within
 
-    def _step(self, step: Step) -> Step:
-        if any(os.path.basename(one.path) == attributes.NAME for one in step.changed):
-            self._merging = None
-        elif self._merging is not None:
-            self._merging = (step.commit, self._merging[1])
+    def _made(self, step: Step) -> Step:
+        self.trees[step.commit] = step.tree
         return step
 
-    def _with_attributes(self, onto: str) -> Repository:
-        """The repository for merges into ``onto``, with its attributes laid out."""
-        if self._merging is None or self._merging[0] != onto:
-            self._merging = (onto, attributes.lay_out(self.repo, onto, os.path.join(self.scratch, "attributes")))
-        return self._merging[1]
-
-    def _clean(self, outcome: mergetree.MergeOutcome) -> str:
+    def _merge(self, attributes_of: str, ours: str, theirs: str) -> str:
+        """Merge two commits. Attributes decide only where a file's content is merged: most merges need none."""
+        plain = self.repo.setting("merge.renormalize") is None
+        outcome = mergetree.merge(self.repo, ours, theirs) if plain else None
+        if outcome is None or (outcome.failed is None and (outcome.messages or not outcome.clean)):
+            outcome = mergetree.merge(self._with_attributes(attributes_of), ours, theirs)
         if outcome.failed is not None or outcome.tree is None:
             raise ImpossibleError("refused", outcome.failed or "git cannot merge it")
         if not outcome.clean:
             kinds = sorted({conflict.kind for conflict in outcome.conflicts})
             raise ImpossibleError("parked", f"conflict ({', '.join(kinds)})", outcome.paths)
         return outcome.tree
+
+    def _with_attributes(self, commit: str) -> Repository:
+        """The repository for merges into a commit, with its attributes laid out."""
+        if self._attributed is None or self._attributed[0] != commit:
+            from git_parallel.integrate import attributes  # noqa: PLC0415 (most merges need none)
+
+            place = os.path.join(self._scratch, "attributes")
+            self._attributed = (commit, attributes.lay_out(self.repo, commit, place))
+        return self._attributed[1]
 
     def _is_ancestor(self, commit: str, of: str) -> bool:
         return self.repo.common.succeeds("merge-base", "--is-ancestor", commit, of)
@@ -140,8 +174,7 @@ class Chain:
                 "refused", "not possible to fast-forward: the target has commits that the branch lacks"
             )
         tree, parents, message = self.objects.read_commit(head)
-        changed = changes.between(self.repo, self.tree(onto), tree)
-        return self._step(Step(onto, head, tree, tuple(parents), message, tuple(changed)))
+        return self._made(Step(onto, head, head, tree, tuple(parents), message))
 
     def _rebase(self, onto: str, head: str, message: str) -> Step:
         """Replay the commits of ``head`` that ``onto`` lacks, each with the trailers of ``message``."""
@@ -162,30 +195,30 @@ class Chain:
                 continue  # the target has it already
             author = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail, "GIT_AUTHOR_DATE": date}
             said = with_trailers(original, added)
-            if self.hooks is not None:
-                merged, said = self.hooks(at, head, merged, said)
+            if self._hooks is not None:
+                merged, said = self._hooks(at, head, merged, said)
             tree, onto_before = merged, at
             at = self._commit_by_git(tree, (at,), said, author)
+            self.trees[at] = tree
             last = (onto_before,), said
         if at == onto:
             raise ImpossibleError("skipped", "already contained in the target")
-        changed = changes.between(self.repo, self.tree(onto), tree)
-        return self._step(Step(onto, at, tree, *last, tuple(changed)))
+        return self._made(Step(onto, head, at, tree, *last))
 
     def picked(self, attributes_of: str, base: str, ours: str, theirs: str) -> str:
         """Return the tree ``ours`` with what leads from ``base`` to ``theirs`` (trees). Raises ImpossibleError."""
         root = self.objects.commit(base, (), "base")
-        sides = (self.objects.commit(side, (root,), "side") for side in (ours, theirs))
-        return self._clean(mergetree.merge(self._with_attributes(attributes_of), *sides))
+        one, other = (self.objects.commit(side, (root,), "side") for side in (ours, theirs))
+        return self._merge(attributes_of, one, other)
 
     def _commit_by_git(self, tree: str, parents: Sequence[str], message: str, env: dict[str, str]) -> str:
         named = [word for parent in parents for word in ("-p", parent)]
-        signed = ("-S",) if self.sign else ()
+        signed = ("-S",) if self._sign else ()
         stdin = os.fsencode(message)
         try:
             return self.repo.git.run("commit-tree", *signed, tree, *named, stdin=stdin, env=env).text
         except GitError as error:
-            what = "git cannot sign the commit" if self.sign else "git cannot write the commit"
+            what = "git cannot sign the commit" if self._sign else "git cannot write the commit"
             raise ParallelError(f"{what}: {error.message}", "nothing was landed by this step") from error
 
 

@@ -17,7 +17,8 @@ import shutil
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel import worktrees
 from git_parallel.errors import GitError, RefusedError
@@ -44,12 +45,13 @@ _LOCK_PATIENCE = 2.0  # seconds: an editor's `git status` holds the index for a 
 _NAMED = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
-    """A worktree where the target is checked out. ``admin`` is its own git directory."""
+class Checkout(Struct, frozen=True):
+    """A worktree where the target is checked out, at the commit ``head``. ``admin`` is its own git directory."""
 
     path: str
     admin: str
+    head: str | None = None
+    ignores_case: bool = False
 
     @property
     def git(self) -> Git:
@@ -98,7 +100,7 @@ def find(repo: Repository, target: str) -> list[Checkout]:
                 "nothing was changed",
                 f"if it will not come back: git worktree remove '{path}'; if it was moved: git worktree repair PATH",
             )
-        found.append(Checkout(path, admin))
+        found.append(Checkout(path, admin, entry.head, repo.setting("core.ignorecase") == "true"))
     _refuse_returning(repo, target)
     for place in found:
         _refuse_operation(place)
@@ -313,7 +315,7 @@ def in_the_way(place: Checkout, changed: Sequence[Changed]) -> list[str]:
     """Return what lies, tracked by nobody, where something new will be: untracked or ignored files alike."""
     gone = {one.path for one in changed if one.deleted or one.old_mode == changes.GITLINK}
     gone |= {one.path for one in changed if not one.added}
-    folded = {path.casefold() for path in gone} if _ignores_case(place) else set()
+    folded = {path.casefold() for path in gone} if place.ignores_case else set()
     found: dict[str, None] = {}
     known: dict[str, bool] = {}
     for one in changed:
@@ -350,10 +352,6 @@ def _untracked_below(top: str, directory: str, gone: set[str]) -> list[str]:
             if relative not in gone:
                 left.append(relative)
     return left
-
-
-def _ignores_case(place: Checkout) -> bool:
-    return place.git.run("config", "--type=bool", "--get", "core.ignoreCase", ok=(0, 1)).text == "true"
 
 
 def _reason(error: GitError) -> str:

@@ -10,9 +10,9 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct, field
 
 from git_parallel.git import Repository, clean_environment
 from git_parallel.integrate.plan import Checked, Command
@@ -24,11 +24,10 @@ from git_parallel.supervisor.host import Ending, GuardHost, GuardSpec
 _GRACE = 10.0  # seconds from SIGTERM to SIGKILL
 
 
-@dataclass
-class Checks:
+class Checks(Struct):
     """Runs the commands of one landing. ``again``: what is remembered does not count.
 
-    ``say`` is told of each command before it runs. ``top`` is the directory of the landing's live files.
+    ``top`` is the directory of the landing's live files.
     """
 
     repo: Repository
@@ -38,15 +37,14 @@ class Checks:
     merge: str
     timeout: float | None = None
     again: bool = False
-    say: Callable[[str], None] = lambda _: None
     _host: GuardHost | None = None
     _fresh: set[tuple[str, Command]] = field(default_factory=set)
 
-    def run(self, commit: str, tree: str, worker: int) -> list[Checked]:
+    def run(self, commit: str, tree: str, worker: int, say: Callable[[str], None]) -> list[Checked]:
         """Check a tree; return what was found, up to the first check that is not green.
 
-        ``commit`` has the tree; ``worker`` is told to the check in its environment. Raises ParallelError when
-        no check can run at all.
+        ``commit`` has the tree; ``worker`` is told to the check in its environment, and ``say`` of each command
+        before it runs. Raises ParallelError when no check can run at all.
         """
         results: list[Checked] = []
         shown = False
@@ -56,17 +54,12 @@ class Checks:
                 if not shown:
                     self.scratch.show(commit)
                     shown = True
-                self.say(command.text)
+                say(command.text)
                 known = self._execute(tree, command, worker)
             results.append(known)
             if not known.green:
                 break
         return results
-
-    def known(self, tree: str) -> list[Checked] | None:
-        """What all the commands said of a tree, or None when one has yet to run."""
-        results = [self._remembered(tree, command) for command in self.commands]
-        return [one for one in results if one is not None] if all(results) else None
 
     def close(self) -> None:
         """Let the guards' host go."""
@@ -134,8 +127,7 @@ class Checks:
         return msgspec.structs.replace(found, cached=True) if found else None
 
 
-@dataclass(frozen=True)
-class _Paths:
+class _Paths(Struct, frozen=True):
     directory: str
     name: str
 

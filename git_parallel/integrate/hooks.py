@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel.git import Repository
 from git_parallel.integrate.chain import ImpossibleError
@@ -25,8 +26,7 @@ HOOKS: dict[Strategy, tuple[str, ...]] = {
 _SHOWN = 20  # lines of a hook's output
 
 
-@dataclass(frozen=True, slots=True)
-class Present:
+class Present(Struct, frozen=True):
     """The hooks of a strategy that the person has, in the order in which they run, and the directory they are in.
 
     The directory is the one of the caller's worktree: a relative ``core.hooksPath`` would otherwise mean the hooks
@@ -38,24 +38,27 @@ class Present:
 
 
 def present(repo: Repository, strategy: Strategy) -> Present:
-    """Find the person's hooks. One git call or two."""
+    """Find the person's hooks. No git call unless core.hooksPath says where they are."""
     names = HOOKS[strategy]
-    directory = repo.git.run("rev-parse", "--git-path", "hooks", hooks=True).text if names else ""
-    directory = os.path.join(repo.git.cwd or "", directory)
+    directory = os.path.join(repo.common_dir, "hooks")
+    if names and repo.setting("core.hookspath") is not None:
+        named = repo.git.run("rev-parse", "--git-path", "hooks", hooks=True).text
+        directory = os.path.join(repo.git.cwd or "", named)
     found = {name for name in names if os.access(os.path.join(directory, name), os.X_OK)}
-    if len(found) < len(names) and repo.version >= (2, 54):  # hooks may be settings: hook.NAME.event
-        configured = repo.git.run("config", "-z", "--get-regexp", r"^hook\..*\.event$", ok=(0, 1)).fields
-        found |= {field.partition("\n")[2] for field in configured}
-    return Present(directory, tuple(name for name in names if name in found))
+    # Hooks may be settings since git 2.54: hook.NAME.event.
+    configured = {one.value for one in repo.settings if one.key.startswith("hook.") and one.key.endswith(".event")}
+    return Present(directory, tuple(name for name in names if name in found or name in configured))
 
 
 def signs(repo: Repository) -> bool:
     """Whether the person signs their commits."""
+    given = repo.setting("commit.gpgsign")
+    if given is None or given in ("true", "false"):
+        return given == "true"
     return repo.git.run("config", "--type=bool", "--get", "commit.gpgSign", ok=(0, 1)).text == "true"
 
 
-@dataclass
-class Hooks:
+class Hooks(Struct):
     """Runs the hooks of one strategy."""
 
     scratch: Scratch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 
 from git_parallel.errors import ParallelError, RefusedError
@@ -30,7 +29,7 @@ def begin(repo: Repository, merge: Merge, person: Person, template: str, *, agai
         raise ParallelError(
             f"cannot write the landing's files: {error.strerror}: {error.filename or place.top}", "nothing was changed"
         ) from error
-    landing = Landing(repo, merge, place, held, person, template, again)
+    landing = Landing(repo, merge, place, held, person, template=template, again=again)
     landing.events.append("landing-started", source="person", durable=True)
     return landing
 
@@ -42,7 +41,7 @@ def reopened(repo: Repository, merge: Merge, person: Person, template: str, *, a
     for line in advance.settle(repo, place):
         person.noted(line)
     merge = _with_record(repo, merges.load(repo, merge.merge) or merge)
-    return Landing(repo, merge, place, held, person, template, again)
+    return Landing(repo, merge, place, held, person, template=template, again=again)
 
 
 def resume(landing: Landing, how: str) -> Merge:
@@ -147,6 +146,8 @@ def predict(repo: Repository, merge: Merge) -> list[Link]:
 
     Objects are written to the repository: they are unreachable and go with the next ``git gc``.
     """
+    import tempfile  # noqa: PLC0415 (a landing needs none)
+
     links: list[Link] = []
     onto = merge.start
     with tempfile.TemporaryDirectory(prefix="git-parallel-") as scratch, Objects(repo) as objects:
@@ -154,9 +155,11 @@ def predict(repo: Repository, merge: Merge) -> list[Link]:
         for branch in merge.waiting:
             said = message.compose(branch, merge.strategy, merge.template)
             try:
-                step = chain.build(merge.strategy, onto, branch.head, said)
+                (step,) = chain.compared([chain.build(merge.strategy, onto, branch.head, said)])
+                if clashes := chain.clashes(step):
+                    raise ImpossibleError("parked", "paths that differ only in case", clashes)
             except ImpossibleError as error:
-                branch.settle(error.state, error.why, error.files)  # type: ignore[arg-type]
+                branch.settle(error.state, error.why, error.files)
                 continue
             links.append(Link(branch, step))
             onto = step.commit

@@ -8,63 +8,70 @@ moves, a checkout is in the way) leaves them waiting for the next round, which p
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError, RaceError, RefusedError
 from git_parallel.git import Repository
-from git_parallel.integrate import advance, changes, hooks, merges, message, prepare, resolve
+from git_parallel.integrate import advance, changes, hooks, merges, message
 from git_parallel.integrate.chain import Chain, ImpossibleError, Step
 from git_parallel.integrate.checkout import OverlapError
-from git_parallel.integrate.checks import Checks
 from git_parallel.integrate.person import Link, Person, QuitError, outcome
-from git_parallel.integrate.plan import Branch, Merge, Stop, encode
+from git_parallel.integrate.plan import Branch, Merge, State, Stop, encode
 from git_parallel.integrate.scratch import Scratch
 from git_parallel.layout import RUNS, MergeFiles, run_ref
-from git_parallel.store import record, refs
+from git_parallel.store import record
 from git_parallel.store.objects import Objects
 from git_parallel.supervisor import files, liveness
 from git_parallel.supervisor.journal import Journal
 
+if TYPE_CHECKING:
+    from git_parallel.integrate.checks import Checks
+
 _MOST_RACES = 5
+_WORTH_UNITING = 3  # branches: their merges take about as long as finding out that there is nothing to merge
 
 
-@dataclass
 class Landing:
-    """One landing at work. Make it with :func:`begin` or :func:`reopened`, then :meth:`run` it."""
+    """One landing at work: see :func:`~git_parallel.integrate.land.begin`.
 
-    repo: Repository
-    merge: Merge
-    files: MergeFiles
-    held: liveness.Claim
-    person: Person
-    template: str
-    again: bool = False
-    scratch: Scratch = field(init=False)
-    _races: int = 0
-    _single: bool = False
-    _recorded: bytes = b""
-    _agreed: set[str] = field(default_factory=set)
-    _declined: list[Branch] = field(default_factory=list)
-    _resolved: dict[str, tuple[str, str]] = field(default_factory=dict)
+    ``held`` is its lock, ``template`` is ``parallel.worktree``; ``again``: checks run whatever is remembered.
+    """
 
-    def __post_init__(self) -> None:
-        self.events = Journal(self.files.journal)
-        self.objects = Objects(self.repo)
-        self.scratch = Scratch(self.repo, self.merge.merge, self.template)
-        self.checks = Checks(
-            self.repo,
-            self.merge.checks,
-            self.scratch,
-            self.files.top,
-            self.merge.merge,
-            timeout=self.merge.timeout,
-            again=self.again,
-        )
-        present = hooks.present(self.repo, self.merge.strategy) if self.merge.verify else None
-        self.hooks = hooks.Hooks(self.scratch, self.merge.strategy, present) if present and present.names else None
-        self.chain = Chain(self.repo, self.objects, self.files.top, hooks.signs(self.repo), self.hooks)
+    def __init__(
+        self,
+        repo: Repository,
+        merge: Merge,
+        place: MergeFiles,
+        held: liveness.Claim,
+        person: Person,
+        *,
+        template: str,
+        again: bool = False,
+    ) -> None:
+        self.repo = repo
+        self.merge = merge
+        self.files = place
+        self.person = person
+        self.events = Journal(place.journal)
+        self.objects = Objects(repo)
+        self.scratch = Scratch(repo=repo, merge=merge.merge, template=template)
+        self._held = held
+        self._again = again
+        self._checks: Checks | None = None
+        present = hooks.present(repo, merge.strategy) if merge.verify else None
+        self._hooks = hooks.Hooks(self.scratch, merge.strategy, present) if present and present.names else None
+        self._sign = hooks.signs(repo)
+        self._chain = Chain(repo, self.objects, place.top, sign=self._sign, hooks=self._hooks)
+        self._runs: list[str] = []  # those that have a record
+        self._races = 0
+        self._single = False
+        self._recorded = b""
+        self._agreed: set[str] = set()
+        self._declined: list[Branch] = []
+        self._resolved: dict[str, tuple[str, str]] = {}
 
     def run(self) -> Merge:
         """Land what waits; return the landing as it ended, or stopped at a conflict. Raises ParallelError.
@@ -88,27 +95,32 @@ class Landing:
 
     def close(self) -> None:
         """Write down how it ended and let everything go, except what a stopped landing needs."""
-        self.checks.close()
+        if self._checks is not None:
+            self._checks.close()
         self.objects.close()
         stopped = self.merge.state == "stopped"
         if not stopped:
             self.scratch.remove()
+            self._chain.clear()
             if self.merge.state == "going":
                 self.merge.state = "ended"
-        self._save()
         if self._recorded != encode(self.merge):
+            self._save()
             said = "stopped at a conflict" if stopped else f"landed {len(self.merge.landed)}"
             event = "landing-stopped" if stopped else "landing-ended"
             record.write_chains(
                 self.repo, [record.merge_chain(self.merge.merge, [merges.entry(self.merge, said, event)])]
             )
-        self.events.append("landing-ended" if not stopped else "landing-stopped")
+        self.events.append("landing-stopped" if stopped else "landing-ended")
         self.events.close()
         if stopped:
-            os.close(self.held.descriptor)
+            os.close(self._held.descriptor)
         else:
-            shutil.rmtree(os.path.join(self.files.top, "attributes"), ignore_errors=True)
-            self.held.release()
+            self._held.release()
+
+    def take(self, branch: Branch, commit: str, onto: str) -> None:
+        """Land a branch with this resolution of its conflicts with ``onto``."""
+        self._resolved[branch.handle] = (commit, onto)
 
     # one round
 
@@ -118,9 +130,7 @@ class Landing:
         return (self.merge.batch or unasked) and not self._single
 
     def _round(self, branches: Sequence[Branch]) -> None:
-        links = self._built(branches)
-        links = self._checked(links)
-        links = self._agreed_to(links)
+        links = self._agreed_to(self._checked(self._compared(self._built(branches))))
         if not links:
             return
         try:
@@ -144,14 +154,16 @@ class Landing:
 
     def _built(self, branches: Sequence[Branch]) -> list[Link]:
         """Put the branches on top of the target, each on the one before; those that cannot be are settled."""
-        there = refs.read(self.repo, self.merge.target, *{branch.branch for branch in branches})
-        onto = there.get(self.merge.target)
+        tips = self._tips(branches)
+        onto = tips.get(self.merge.target)
         if onto is None:
             raise RefusedError(f"the target {merges.short(self.merge.target)} is gone", "nothing was changed")
-        links: list[Link] = []
+        if (links := self._united(branches, tips, onto)) is not None:
+            return links
+        links = []
         for branch in branches:
             try:
-                self._refuse_moved(branch, there.get(branch.branch))
+                self._refuse_moved(branch, tips.get(branch.branch))
                 self._refuse_unmet(branch, onto, links)
                 step = self._step(branch, onto)
             except ImpossibleError as error:
@@ -159,21 +171,51 @@ class Landing:
                     if not links:  # else the next round stops at it, with those before it landed
                         self._stop(branch, onto, error)
                     break
-                self._settle(branch, error.state, error.why, error.files)
+                self._settle_impossible(branch, error)
                 continue
             links.append(Link(branch, step))
             onto = step.commit
         return links
 
+    def _united(self, branches: Sequence[Branch], tips: Mapping[str, str], onto: str) -> list[Link] | None:
+        """The links of branches that cannot meet, all at once; None when something is to be looked at one by one."""
+        plain = self._hooks is None and not self._sign and self.merge.strategy in ("merge", "squash")
+        if len(branches) < _WORTH_UNITING or not plain or self._resolved:
+            return None
+        if any(branch.depends or tips.get(branch.branch) != branch.head for branch in branches):
+            return None
+        from git_parallel.integrate import union  # noqa: PLC0415 (not for one branch at a time)
+
+        said = [message.compose(branch, self.merge.strategy, self.merge.template) for branch in branches]
+        wanted = [(branch.branch, branch.head, words) for branch, words in zip(branches, said, strict=True)]
+        steps = union.build(self.repo, self.merge.strategy, onto, wanted)
+        if steps is None:
+            return None
+        self._chain.trees.update((step.commit, step.tree) for step in steps)
+        return [Link(branch, step) for branch, step in zip(branches, steps, strict=True)]
+
+    def _tips(self, branches: Sequence[Branch]) -> dict[str, str]:
+        """Read the target, the branches and the runs' records in one call, and remember the trees of commits."""
+        wanted = {self.merge.target, *(one.branch for one in branches), *(run_ref(one.run) for one in branches)}
+        rows = self.repo.common.run("for-each-ref", "--format=%(objectname) %(tree) %(refname)", *wanted).lines
+        tips: dict[str, str] = {}
+        for row in rows:
+            oid, tree, name = row.split(" ", 2)
+            tips[name] = oid
+            if tree:
+                self._chain.trees[oid] = tree
+        self._runs = [name.removeprefix(RUNS) for name in tips if name.startswith(RUNS)]
+        return tips
+
     def _step(self, branch: Branch, onto: str) -> Step:
         said = message.compose(branch, self.merge.strategy, self.merge.template)
         if branch.handle not in self._resolved:
-            return self.chain.build(self.merge.strategy, onto, branch.head, said)
+            return self._chain.build(self.merge.strategy, onto, branch.head, said)
         resolved, resolved_onto = self._resolved[branch.handle]
         if self.merge.strategy == "rebase":
-            return self.chain.build("rebase", onto, resolved, said)
-        tree = self.chain.tree(resolved) if resolved_onto == onto else self.chain.merged(onto, resolved)
-        return self.chain.resolved(self.merge.strategy, onto, branch.head, tree, said)
+            return self._chain.build("rebase", onto, resolved, said)
+        tree = self._chain.tree(resolved) if resolved_onto == onto else self._chain.merged(onto, resolved)
+        return self._chain.resolved(self.merge.strategy, onto, branch.head, tree, said)
 
     def _refuse_moved(self, branch: Branch, tip: str | None) -> None:
         if tip != branch.head:
@@ -191,46 +233,66 @@ class Landing:
         missing = [task for task in branch.depends if task not in landed]
         if not missing:
             return
-        heads = prepare.dependency_heads(self.repo, self.merge, branch)
+        from git_parallel.integrate import prepare  # noqa: PLC0415 (only where tasks depend on others)
+
+        heads = prepare.dependency_heads(self.repo, branch)
         for task in missing:
             contained = (self.repo.common.succeeds("merge-base", "--is-ancestor", head, onto) for head in heads[task])
             if not any(contained):
                 raise ImpossibleError("refused", f"it depends on task {task}, which has not landed")
+
+    def _compared(self, links: Sequence[Link]) -> list[Link]:
+        """Find what each link changes; return those before the first that no folding file system could hold."""
+        steps = self._chain.compared([link.step for link in links])
+        found: list[Link] = []
+        for link, step in zip(links, steps, strict=True):
+            if clashes := self._chain.clashes(step):
+                error = ImpossibleError("parked", "paths that differ only in case", clashes)
+                self._settle_impossible(link.branch, error)
+                break
+            found.append(replace(link, step=step))
+        return found
 
     def _checked(self, links: Sequence[Link]) -> list[Link]:
         """Run the checks; return the links before the first that is red, which is settled."""
         if not self.merge.checks or not links:
             return list(links)
         last = self._check(links[-1])
-        if all(one.green for one in last.checks):
+        if last.green:
             return [*links[:-1], last]
-        if len(links) == 1:
-            return self._red(last)
-        green, red = 0, len(links)  # the first `green` links are known to be good together, `red` are not
-        good: Link | None = None
-        bad = last
+        # The first `green` links are good together, the first `red` are not.
+        green, red = 0, len(links)
+        good, bad = None, last
         while red - green > 1:
             middle = (green + red) // 2
             tried = self._check(links[middle - 1])
-            if all(one.green for one in tried.checks):
+            if tried.green:
                 green, good = middle, tried
             else:
                 red, bad = middle, tried
-        self._red(bad)
+        bad.branch.checks, bad.branch.tree = list(bad.checks), bad.step.tree
+        self._settle(bad.branch, "red", f"{bad.checks[-1].command}: {outcome(bad.checks[-1])}")
         return [*links[: green - 1], good] if good is not None else []
 
-    def _red(self, link: Link) -> list[Link]:
-        link.branch.checks = list(link.checks)
-        link.branch.tree = link.step.tree
-        red = link.checks[-1]
-        self._settle(link.branch, "red", f"{red.command}: {outcome(red)}")
-        return []
-
     def _check(self, link: Link) -> Link:
-        self.checks.say = lambda command: self.person.checking(link.branch, command)
-        self.events.append("intent", act="check", worker=link.branch.worker, tree=link.step.tree)
-        found = self.checks.run(link.step.commit, link.step.tree, link.branch.worker)
-        self.events.append("check", worker=link.branch.worker, results=[[one.command, one.exit_code] for one in found])
+        if self._checks is None:
+            from git_parallel.integrate.checks import Checks  # noqa: PLC0415 (it brings all of the guards along)
+
+            self._checks = Checks(
+                self.repo,
+                self.merge.checks,
+                self.scratch,
+                top=self.files.top,
+                merge=self.merge.merge,
+                timeout=self.merge.timeout,
+                again=self._again,
+            )
+        worker = link.branch.worker
+        self.events.append("intent", act="check", worker=worker, tree=link.step.tree)
+        found = self._checks.run(
+            link.step.commit, link.step.tree, worker, lambda command: self.person.checking(link.branch, command)
+        )
+        self.events.append("check", worker=worker, results=[[one.command, one.exit_code] for one in found])
         return replace(link, checks=tuple(found))
 
     def _agreed_to(self, links: Sequence[Link]) -> list[Link]:
@@ -261,22 +323,20 @@ class Landing:
         self._save()
         whole = message.compose(link.branch, self.merge.strategy)
         try:
-            if self.hooks is not None:
+            if self._hooks is not None:
                 self.scratch.show(link.step.onto)
-                whole = self.hooks.reword(whole, edited=True)
+                whole = self._hooks.reword(whole, edited=True)
         except ImpossibleError as error:
             self.person.noted(error.why)
             return link
-        return replace(link, step=self.chain.reworded(link.step, whole))
+        return replace(link, step=self._chain.reworded(link.step, whole))
 
     # moving
 
     def _advance(self, links: Sequence[Link]) -> None:
         """Move the target to the last of the links, in one step."""
         branches = [link.branch for link in links]
-        runs = {run_ref(branch.run) for branch in branches}
-        known = [ref.removeprefix(RUNS) for ref in refs.read(self.repo, *runs)]
-        before = merges.taken_back(self.merge, branches, known_runs=known)
+        before = merges.taken_back(self.merge, branches, known_runs=self._runs)
         for link in links:
             branch = link.branch
             branch.settle("landed")
@@ -284,18 +344,16 @@ class Landing:
             branch.checks = list(link.checks)
         if not self.merge.waiting:
             self.merge.state = "ended"
-        old, new = links[0].step.onto, links[-1].step.commit
-        changed = links[0].step.changed if len(links) == 1 else changes.between(self.repo, old, new)
         move = advance.Move(
             target=self.merge.target,
-            old=old,
-            new=new,
-            changed=changed,
-            chains=merges.chains(self.merge, branches, known_runs=known),
+            old=links[0].step.onto,
+            new=links[-1].step.commit,
+            changed=changes.together(link.step.changed for link in links),
+            chains=merges.chains(self.merge, branches, known_runs=self._runs),
             back=before,
         )
         try:
-            advance.advance(self.repo, move, self.files, self.events, (self.held.descriptor,))
+            advance.advance(self.repo, move, self.files, self.events, (self._held.descriptor,))
         except BaseException:
             for branch in branches:
                 branch.settle("waiting")
@@ -309,9 +367,8 @@ class Landing:
 
     def _stop(self, branch: Branch, onto: str, error: ImpossibleError) -> None:
         """Leave a conflict to the person."""
-        if error.why.startswith("paths that differ"):
-            self._settle(branch, "parked", error.why, error.files)
-            return
+        from git_parallel.integrate import resolve  # noqa: PLC0415 (only for conflicts)
+
         self.events.append("intent", act="stop", worker=branch.worker)
         said = message.compose(branch, self.merge.strategy, self.merge.template)
         left = resolve.begin(self.scratch, self.merge.strategy, onto, branch.head, said)
@@ -319,7 +376,7 @@ class Landing:
         if not left:  # rerere knew them all, and may stage what it knows
             self.person.noted(f"worker {branch.worker}: conflicts resolved as remembered by rerere")
             commit, _ = resolve.finish(self.scratch, self.objects, self.merge.strategy, onto, branch.head)
-            self._resolved[branch.handle] = (commit, onto)
+            self.take(branch, commit, onto)
             return
         branch.files = left
         branch.why = error.why
@@ -327,19 +384,18 @@ class Landing:
         self.merge.state = "stopped"
         self._save()
 
-    def take(self, branch: Branch, commit: str, onto: str) -> None:
-        """Land a branch with this resolution of its conflicts with ``onto``."""
-        self._resolved[branch.handle] = (commit, onto)
-
     # settling
 
-    def _settle(self, branch: Branch, state: str, why: str | None = None, paths: Sequence[str] = ()) -> None:
-        branch.settle(state, why, paths)  # type: ignore[arg-type]
+    def _settle_impossible(self, branch: Branch, error: ImpossibleError) -> None:
+        self._settle(branch, error.state, error.why, error.files)
+
+    def _settle(self, branch: Branch, state: State, why: str | None = None, paths: Sequence[str] = ()) -> None:
+        branch.settle(state, why, paths)
         self.events.append("settled", worker=branch.worker, state=state, reason=why)
         self._save()
         self.person.told(self.merge, branch)
 
-    def _settle_rest(self, state: str, why: str) -> None:
+    def _settle_rest(self, state: State, why: str) -> None:
         for branch in self.merge.waiting:
             self._settle(branch, state, why)
 

@@ -30,7 +30,7 @@ def chains(merge: Merge, branches: Sequence[Branch], *, known_runs: Sequence[str
         merge,
         f"land {said} on {short(merge.target)}",
         "landing",
-        parents=[branches[-1].commit or "", merge.start, *(branch.head for branch in branches)],
+        parents=[branches[-1].commit or "", *(branch.head for branch in branches)],
         notes={branch.commit or "": note(merge, branch) for branch in branches},
     )
     found = [merge_chain(merge.merge, [own])]

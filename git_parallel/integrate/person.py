@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from git_parallel.integrate.chain import Step
 from git_parallel.integrate.plan import Branch, Checked, Merge
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A branch on top of the ones before it, and what its checks said."""
 
     branch: Branch
     step: Step
     checks: tuple[Checked, ...] = ()
 
+    @property
+    def green(self) -> bool:
+        return all(one.green for one in self.checks)
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+
+class Answer(Struct, frozen=True):
     """What the person said: ``yes``, ``no`` (not this one), ``skip`` (later), ``quit``, or another ``message``."""
 
     word: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
@@ -18,8 +19,7 @@ from git_parallel.store import handles, objects, reading
 from git_parallel.supervisor.journal import timestamp
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """What was asked for on the command line; None means not given there."""
 
     words: Sequence[str]
@@ -34,8 +34,7 @@ class Request:
     checks: bool = True
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A landing that could begin. ``foreign`` are check commands of runs that were not made in this clone."""
 
     merge: Merge
@@ -131,7 +130,7 @@ def _commit(repo: Repository, target: str) -> str:
     raise UsageError(f"target '{target.removeprefix(HEADS)}' is not a branch", "list them with: git branch")
 
 
-def dependency_heads(repo: Repository, merge: Merge, branch: Branch) -> dict[str, list[str]]:
+def dependency_heads(repo: Repository, branch: Branch) -> dict[str, list[str]]:
     """For each task that a branch depends on, the heads of all workers of that task."""
     from git_parallel.store import refs  # noqa: PLC0415 (only where tasks depend on others)
 

@@ -8,11 +8,11 @@ It lies where workers' worktrees do and not below the git directory, where test 
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from git_parallel import worktrees
 from git_parallel.errors import GitError, ParallelError
@@ -26,8 +26,7 @@ from git_parallel.worktrees.placing import WORKTREE, exclude_directory, root
 _SETTING = WORKTREE
 
 
-@dataclass
-class Scratch:
+class Scratch(Struct):
     """A worktree that is made when it is first needed. ``template`` is ``parallel.worktree``; ``merge`` the landing."""
 
     repo: Repository
@@ -148,6 +147,8 @@ def _left(top: str) -> list[str]:
 
 
 def _delete(path: str) -> None:
+    import shutil  # noqa: PLC0415 (most landings make no scratch worktree)
+
     def writable(function: Callable[[str], object], name: str, _: object) -> None:
         """A check may have taken the permission to delete from a directory."""
         with suppress(OSError):

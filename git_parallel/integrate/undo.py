@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+
+from msgspec import Struct
 
 from git_parallel.errors import CONFLICT, ParallelError, RefusedError
 from git_parallel.git import Repository
@@ -29,8 +30,7 @@ class ConflictError(ParallelError):
     label = "error"
 
 
-@dataclass(frozen=True)
-class Undone:
+class Undone(Struct, frozen=True):
     """How a landing was taken back: ``reverts`` are the commits made, none where the target moved back to ``now``."""
 
     merge: Merge
@@ -125,7 +125,7 @@ def _in_one_go(landed: Sequence[Branch]) -> bool:
 def _chain(repo: Repository, objects: Objects, scratch: Scratch, place: MergeFiles, merge: Merge) -> Chain:
     present = hooks.present(repo, "squash") if merge.verify else None
     own = hooks.Hooks(scratch, "squash", present) if present and present.names else None
-    return Chain(repo, objects, place.top, hooks.signs(repo), own)
+    return Chain(repo, objects, place.top, sign=hooks.signs(repo), hooks=own)
 
 
 def _reverts(chain: Chain, landed: Sequence[Branch], tip: str) -> list[str]:

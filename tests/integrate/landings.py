@@ -14,8 +14,11 @@ import msgspec
 
 from git_parallel.git import Repository
 from git_parallel.integrate import verdicts
+from git_parallel.layout import State
 from git_parallel.plan.model import Job, Limits, Result, RunSpec, Task, encode
 from git_parallel.store import record
+from git_parallel.supervisor import files
+from git_parallel.supervisor.journal import Journal
 
 RUN = "20261129T165000Z-7f3a"
 PERSON = "A U Thor <author@example.com>"
@@ -96,10 +99,13 @@ def landable(
     model: str | None = None,
     cost: float | None = None,
     stacked: bool = False,
+    live: bool = True,
+    checks: tuple[str, ...] = (),
 ) -> Landable:
     """Make a run whose i-th worker has done ``works[i]``: one commit, or one for each of a sequence.
 
-    ``tasks`` are the task ids of the workers (default: ``t1``, ``t2`` …); ``stacked``: each starts from the one before.
+    ``tasks`` are the task ids of the workers (default: ``t1``, ``t2`` …); ``stacked``: each starts
+    from the one before; ``live``: with the run's live files, as where it was made; ``checks`` are the run's.
     """
     base = repo.git("rev-parse", base)
     numbers = range(first, first + len(works))
@@ -127,6 +133,7 @@ def landable(
         jobs=jobs,
         workers=3,
         limits=Limits(),
+        checks=checks,
     )
     where = Repository.discover(str(repo.path))
     changes: dict[str, bytes | None] = {"run.json": encode(spec)}
@@ -140,9 +147,25 @@ def landable(
         changes[f"workers/{job.worker}/result.json"] = encode(_result(spec, job, tip, cost))
     changes["events.jsonl"] = b'{"event":"run-ended","time":"2026-11-29T17:00:00.000Z"}\n'
     record.write(where, run, changes, subject="run", trailers=[("Architect-State", "ended")], parents=heads)
+    if live:
+        _write_files(where, spec, changes)
     made = Landable(repo, run, base, tuple(heads))
     made.approve(*(numbers if approve is True else approve or ()))
     return made
+
+
+def _write_files(where: Repository, spec: RunSpec, changes: Mapping[str, bytes | None]) -> None:
+    """The live files of a run that has ended."""
+    place = State(where.common_dir).run(spec.run)
+    os.makedirs(place.top)
+    files.replace(place.spec, encode(spec))
+    journal = Journal(place.journal)
+    for job in spec.jobs:
+        os.makedirs(place.worker(job.worker).top)
+        files.replace(place.worker(job.worker).result, changes[f"workers/{job.worker}/result.json"] or b"")
+        journal.append("state", worker=job.worker, state="ended")
+    journal.append("run-ended")
+    journal.close()
 
 
 def _result(spec: RunSpec, job: Job, head: str, cost: float | None) -> Result:
@@ -178,9 +201,9 @@ def recorded(repo: Any, merge: str) -> dict[str, Any]:
 def tree_on_disk(top: Path) -> dict[str, bytes]:
     """Every file of a worktree, without git's own and without other worktrees in it."""
     found = {}
-    for path, directories, files in os.walk(top):
-        directories[:] = [name for name in directories if name != ".git" and not name.startswith(".architect-")]
-        for name in files:
+    for path, directories, names in os.walk(top):
+        directories[:] = [one for one in directories if one != ".git" and not one.startswith(".architect-")]
+        for name in names:
             full = Path(path) / name
             relative = str(full.relative_to(top))
             if name == ".git" or relative.startswith(".git/"):

@@ -149,6 +149,22 @@ def test_checks_of_the_run_are_frozen_when_the_landing_begins(repo, ran):
     assert [one["text"] for one in recorded(repo, document["merge"])["checks"]] == [f"echo project >> '{ran}'"]
 
 
+def test_checks_of_the_run_count(repo, ran):
+    run = landable(repo, {"one": "1\n"}, checks=(f"echo run >> '{ran}'",))
+    assert run.merge("--check", f"echo flag >> '{ran}'")[0] == 0
+    assert lines(ran) == ["run", "flag"]
+
+
+def test_checks_of_a_run_of_another_clone_are_nobodys_until_they_were_seen(repo, ran):
+    """A record that was fetched is somebody else's text."""
+    run = landable(repo, {"one": "1\n"}, checks=(f"echo fetched >> '{ran}'",), live=False)
+    code, _, said = run.merge()
+    assert (code, "have not been approved on this machine" in said) == (2, True)
+    assert not ran.exists()
+    assert run.merge("--trust")[0] == 0
+    assert lines(ran) == ["fetched"]
+
+
 def test_no_checks_runs_none(repo, ran):
     run = landable(repo, {"one": "1\n"})
     assert run.merge("--no-checks", "--check", f"touch '{ran}'")[0] == 0
