@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from git_parallel.integrate.plan import Branch, Strategy
 from git_parallel.layout import branch_name
-from git_parallel.layout import branch_name
 from git_parallel.render import text
 
 _DEFAULT = {

@@ -14,7 +14,6 @@ import msgspec
 from git_parallel.integrate.verdicts import Verdict, current
 from git_parallel.integrate.workers import Candidate
 from git_parallel.layout import branch_name
-from git_parallel.layout import branch_name
 
 Strategy = Literal["merge", "squash", "rebase", "ff"]
 State = Literal["waiting", "landed", "parked", "red", "skipped", "refused"]
