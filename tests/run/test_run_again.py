@@ -273,6 +273,24 @@ def test_a_worker_that_was_cleaned_up_comes_back_with_what_was_uncommitted(repo,
     assert (repo.path / ".architect-parallel-1" / "file").read_text() == "one\nunfinished\n"
 
 
+def test_a_snapshot_of_an_earlier_round_is_never_overwritten(repo, runs):
+    (first,) = runs.shell("git checkout -q --detach; echo draft > draft", options=("--check", "true"))["workers"]
+    worktree, wip = repo.path / ".architect-parallel-1", f"refs/architect/wip/{runs.id}/1"
+    kept = first["snapshot"]
+    assert repo.git("show", f"{kept}:draft") == "draft"
+    repo.git("clean", "-fdq", cwd=worktree)
+    repo.git("switch", "-q", "architect/parallel-1", cwd=worktree)
+
+    (second,) = runs.json("retry", "1", "-m", "echo work > work")["workers"]
+    assert (second["status"], second["snapshot"]) == ("success", None)
+    assert repo.git("rev-parse", wip) == kept
+
+    (third,) = runs.json("retry", "1", "-m", "git checkout -q --detach; echo other > other", code=None)["workers"]
+    assert repo.git("rev-parse", wip) == third["snapshot"] != kept
+    assert repo.git("show", f"{wip}:other") == "other"
+    assert repo.git("merge-base", "--is-ancestor", kept, wip) == ""
+
+
 def test_a_failed_worker_gets_its_task_again_and_the_others_stay_as_they_are(repo, runs, tmp_path):
     flag = tmp_path / "flag"
     runs.shell(f"test -e {flag} && echo done > done", "echo other > other", code=1)
