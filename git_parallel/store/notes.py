@@ -67,9 +67,8 @@ def build(repo: Repository, notes: Notes, current: str | None, objects: Objects 
         with Objects(repo) as opened:
             return build(repo, notes, current, opened)
     base = objects.read_commit(current)[0] if current else None
-    tree = base
-    for commit, text in notes.items() if isinstance(notes, Mapping) else notes:
-        tree = _set(objects, tree, commit, partial(merged, added=text))
+    pairs = notes.items() if isinstance(notes, Mapping) else notes
+    tree = _set(objects, base, [(commit, partial(merged, added=text)) for commit, text in pairs])
     tree = tree or objects.tree({})
     if current and tree == base:
         return current
@@ -89,10 +88,11 @@ def merge(objects: Objects, base: str | None, ours: str, theirs: str) -> str:
         commit = path.replace("/", "")
         before.setdefault(commit, []).extend([old] if old else [])
         after.setdefault(commit, []).extend([new] if new else [])
-    tree = trees[1]
+    updates: list[tuple[str, Callable[[str], str]]] = []
     for commit, blobs in after.items():
         old_text, new_text = (_text(objects, oids) for oids in (before[commit], blobs))
-        tree = _set(objects, tree, commit, partial(_both, base=old_text, theirs=new_text))
+        updates.append((commit, partial(_both, base=old_text, theirs=new_text)))
+    tree = _set(objects, trees[1], updates)
     return objects.commit(tree or objects.tree({}), [ours, theirs], "Notes merged by 'git parallel'")
 
 
@@ -132,25 +132,36 @@ def _text(objects: Objects, blobs: Iterable[str]) -> str:
     return _joined([os.fsdecode(objects.read_blob(oid)) for oid in blobs])
 
 
-def _set(objects: Objects, tree: str | None, commit: str, update: Callable[[str], str]) -> str | None:
-    """Return the tree with one note brought up to date: what ``update`` makes of its text."""
-    there, free = _places(objects, tree, commit)
-    existing = _text(objects, [oid for _, oid in there])
-    wanted = update(existing)
-    if wanted == existing or not wanted:
-        return tree
-    path = there[0][0] if there else free
-    changes: dict[str, tuple[int, str] | None] = {other: None for other, _ in there[1:]}
-    changes[path] = (FILE, objects.blob(os.fsencode(wanted)))
-    return objects.edit(tree, changes)
+def _set(objects: Objects, tree: str | None, updates: Iterable[tuple[str, Callable[[str], str]]]) -> str | None:
+    """Return the tree with notes brought up to date: each is what its update makes of its text."""
+    lists: dict[str, Mapping[str, tuple[int, str]]] = {}
+    texts: dict[str, str] = {}
+    changes: dict[str, tuple[int, str] | None] = {}
+    for commit, update in updates:
+        there, free = _places(objects, tree, commit, lists)
+        existing = texts[commit] if commit in texts else _text(objects, [oid for _, oid in there])
+        wanted = update(existing)
+        if wanted == existing or not wanted:
+            continue
+        texts[commit] = wanted
+        changes |= {other: None for other, _ in there[1:]}
+        changes[there[0][0] if there else free] = (FILE, objects.blob(os.fsencode(wanted)))
+    return objects.edit(tree, changes) if changes else tree
 
 
-def _places(objects: Objects, tree: str | None, commit: str) -> tuple[list[tuple[str, str]], str]:
-    """Return the (path, blob) of the commit's note, wherever there is one, and the path where a new one belongs."""
+def _places(
+    objects: Objects, tree: str | None, commit: str, lists: dict[str, Mapping[str, tuple[int, str]]]
+) -> tuple[list[tuple[str, str]], str]:
+    """Return the (path, blob) of the commit's note, wherever there is one, and the path where a new one belongs.
+
+    ``lists`` keeps what was read: all notes of one call are looked up in the same trees.
+    """
     there: list[tuple[str, str]] = []
     prefix, rest = "", commit
     for depth in range(_DEEPEST + 1):
-        entries = objects.list_tree(tree) if tree else {}
+        if tree and tree not in lists:
+            lists[tree] = objects.list_tree(tree)
+        entries = lists[tree] if tree else {}
         if rest in entries:
             there.append((prefix + rest, entries[rest][1]))
         fans_out = len(entries) >= _CROWDED or any(_FANOUT.fullmatch(name) for name in entries)
