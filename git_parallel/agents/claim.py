@@ -25,13 +25,19 @@ class Progress(msgspec.Struct, frozen=True):
     """Where a program is now, as far as its output tells. Unknown is None.
 
     ``cost`` is in US dollars; ``tokens`` counts under the names ``input``, ``output``, ``cache_read``,
-    ``cache_write`` and ``reasoning``; ``action`` is one printable line.
+    ``cache_write`` and ``reasoning``; ``action`` is one printable line. ``retries`` counts requests that
+    failed and were made again, and ``rate_limited`` says that one is being waited for now; ``denials`` counts
+    what the program was not allowed to do.
     """
 
     step: int | None = None
     cost: float | None = None
     action: str | None = None
     tokens: dict[str, int] | None = None
+    retries: int = 0
+    rate_limited: bool = False
+    denials: int = 0
+    session: str | None = None
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -39,8 +45,10 @@ class Claim(msgspec.Struct, frozen=True):
 
     ``outcome`` is ``done`` only where the exit code agrees; ``unknown`` means that nobody can tell, and
     ``stop_run`` that starting further workers is pointless. ``reason`` is one of ``done``, ``budget``,
-    ``max_steps``, ``timeout``, ``agent_error``, ``signal``, ``no_result``, ``no_exit`` or what the
-    preset's ``exits`` names. ``detail`` is one line for a person; ``text`` the program's last words.
+    ``max_steps``, ``timeout``, ``rate_limit``, ``api_error`` (these two may pass), ``auth``, ``permission``,
+    ``agent_error``, ``signal``, ``no_result``, ``no_exit`` or what the preset's ``exits`` names.
+    ``detail`` is one line for a person; ``text`` the program's last words; ``denials`` how often it was not
+    allowed to do something.
     """
 
     outcome: Outcome
@@ -52,6 +60,7 @@ class Claim(msgspec.Struct, frozen=True):
     session: str | None = None
     text: str | None = None
     model: str | None = None
+    denials: int = 0
 
 
 def claim_of_exit(exit_code: int | None, signal: int | None, exits: Mapping[int, Exit]) -> Claim:

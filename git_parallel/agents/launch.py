@@ -73,7 +73,7 @@ def build(preset: Preset, values: LaunchValues) -> Launch:
     try:
         command = [*preset.command]
         for name, fragment in preset.options.items():
-            if _wanted(name, values):
+            if _wanted(name, preset, values):
                 command += fragment
         channel, arguments, note = _hand_over(preset, command, values.task)
         argv = tuple(template.expand(argument, fields) for argument in arguments)
@@ -135,6 +135,11 @@ def soft_timeout(timeout: float) -> int:
     return max(1, math.floor(timeout - min(15.0, max(1.0, timeout / 10))))
 
 
+def report_file(preset: Preset, log_dir: str) -> str | None:
+    """Return the path of the file that the program reports to beside its log (``report``), or None."""
+    return None if preset.report is None else template.expand(preset.report, {"log_dir": log_dir})
+
+
 def pathspecs(preset: Preset) -> list[str]:
     """Return git pathspecs that leave out what the program drops (``leaves``), at any depth.
 
@@ -150,13 +155,24 @@ def pathspecs(preset: Preset) -> list[str]:
     return specs
 
 
-def _wanted(option: str, values: LaunchValues) -> bool:
+def _wanted(option: str, preset: Preset, values: LaunchValues) -> bool:
     """Say whether an option's arguments are to be there."""
-    if option == "read_only":
-        return values.read_only
+    if option in ("read_only", "write"):
+        return _read_only(preset, values) == (option == "read_only")
+    if option == "role":
+        return values.role is not None and _hands_on_role(preset, values.role)
     if option in ("session", "resume"):
         return values.session is not None and values.resume == (option == "resume")
     return getattr(values, option) is not None
+
+
+def _read_only(preset: Preset, values: LaunchValues) -> bool:
+    """Say whether nothing may be changed: asked for, or by the role ``plan`` of a program that has no roles."""
+    return values.read_only or (values.role == "plan" and not _hands_on_role(preset, "plan"))
+
+
+def _hands_on_role(preset: Preset, role: str) -> bool:
+    return "role" in preset.options and role not in preset.unknown_roles
 
 
 def _hand_over(preset: Preset, command: list[str], task: str) -> tuple[Channel, list[str], str | None]:
@@ -224,6 +240,7 @@ def _fields(values: LaunchValues) -> dict[str, str | None]:
         "model": values.model,
         "role": values.role,
         "worktree": values.worktree,
+        "log_dir": os.path.dirname(values.task_file),
         "budget": None if values.budget is None else _number(values.budget),
         "timeout": None if values.timeout is None else _number(values.timeout),
         "soft_timeout": None if values.timeout is None else str(soft_timeout(values.timeout)),

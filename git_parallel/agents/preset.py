@@ -17,10 +17,11 @@ import msgspec
 
 from git_parallel.agents import template
 from git_parallel.agents.claim import Exit
+from git_parallel.agents.prices import Price
 from git_parallel.agents.readers import READERS
 from git_parallel.errors import UsageError
 
-Option = Literal["model", "role", "max_steps", "budget", "timeout", "read_only", "session", "resume"]
+Option = Literal["model", "role", "max_steps", "budget", "timeout", "write", "read_only", "session", "resume"]
 Channel = Literal["argv", "stdin", "file"]
 Cap = Literal["budget", "timeout", "max_steps"]
 Path = tuple[str, ...]
@@ -65,8 +66,9 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         The program and the arguments that are always there, as templates (see :mod:`.template`).
     ``options``
         Arguments that are added, in the order written, when the value is known: ``model``, ``role``,
-        ``max_steps``, ``budget``, ``timeout``; ``read_only`` for tasks that may change nothing;
-        ``session`` to begin a conversation under an id that we choose, ``resume`` to go on with one.
+        ``max_steps``, ``budget``, ``timeout``; ``read_only`` for tasks that may change nothing,
+        ``write`` for all others; ``session`` to begin a conversation under an id that we choose,
+        ``resume`` to go on with one.
     ``prompt``
         The ways to hand over the task, best first, each with the arguments it adds at the end:
         ``argv`` (holds ``{task}``), ``file`` (holds ``{task_file}``), ``stdin``. The first that can
@@ -77,11 +79,16 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ``output``, ``stderr``
         The reader of standard output (a key of ``READERS``), and whether standard error goes into the
         same log (``merge``) or its own (``separate``: standard output is data).
+    ``report``
+        A file that the program writes and the reader needs, a template with ``{log_dir}`` alone.
+    ``unknown_roles``
+        Roles that ``role`` does not hand on: the program's own names differ. ``plan`` among them, or
+        without a ``role`` at all, is ``read_only``.
     ``exits``
         Exit codes that mean more than "0 is done, anything else failed".
     ``money``
         ``reported`` in US dollars, only ``tokens``, or ``none``. ``cumulative`` names the totals that go
-        on counting over a resumed session.
+        on counting over a resumed session. ``prices`` make dollars of tokens (see :mod:`.prices`).
     ``stop``
         Signals that ask it to end, in order; KILL follows anyway.
     ``leaves``
@@ -99,10 +106,13 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     env: dict[str, str | None] = {}
     root_env: dict[str, str] = {}
     output: str = "plain"
+    report: str | None = None
     stderr: Literal["merge", "separate"] = "merge"
+    unknown_roles: tuple[str, ...] = ()
     exits: dict[int, Exit] = {}
     money: Literal["reported", "tokens", "none"] = "none"
     cumulative: tuple[Literal["cost", "tokens"], ...] = ()
+    prices: dict[str, Price] = {}
     stop: tuple[Literal["INT", "TERM", "HUP", "QUIT"], ...] = ("TERM",)
     leaves: tuple[str, ...] = ()
     version: Version | None = None
@@ -303,11 +313,18 @@ def _check(preset: Preset, top: Path, where: Locate) -> None:
                 raise UsageError(
                     f"{where((*top, *path))}: there is no field {{{field}}}", *_hint(field, template.FIELDS)
                 )
+    _check_report(preset, (*top, "report"), where)
     for channel, field in (("argv", "task"), ("file", "task_file")):
         if channel in preset.prompt and not template.uses(preset.prompt[channel], field):
             raise UsageError(f"{where((*top, 'prompt', channel))}: {{{field}}} is not in it")
     if preset.prompt and (template.uses(preset.command, "task") or template.uses(preset.command, "task_file")):
         raise UsageError(f"{where((*top, 'prompt'))}: 'command' says already where the task goes")
+
+
+def _check_report(preset: Preset, path: Path, where: Locate) -> None:
+    for field in template.names(preset.report or ""):
+        if field != "log_dir":
+            raise UsageError(f"{where(path)}: only {{log_dir}} can stand there, not {{{field}}}")
 
 
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`\Z", re.DOTALL)

@@ -15,6 +15,7 @@ FIELDS: dict[str, str] = {
     "timeout": "seconds until the worker is stopped",
     "soft_timeout": "whole seconds, a little less, for a program that stops by itself",
     "max_steps": "steps that the worker may take",
+    "log_dir": "the directory of the worker's log, for files of the program's own",
     "session": "the program's own name for the conversation",
     "attempt": "1, then 2 for the first retry",
 }

@@ -236,7 +236,7 @@ def test_a_status_that_is_none_of_the_known_is_unknown(status):
         (1, None, "failed", "agent_error"),
         (2, None, "failed", "agent_error"),
         (3, None, "failed", "agent_config"),
-        (4, None, "failed", "agent_auth"),
+        (4, None, "failed", "auth"),
         (130, None, "failed", "signal"),
         (None, 9, "failed", "signal"),
         (None, None, "unknown", "no_exit"),

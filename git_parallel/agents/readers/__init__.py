@@ -18,8 +18,17 @@ __all__ = ["READERS", "Claim", "Progress", "Reader", "reader_for"]
 # name in a preset's `output`: module and class. Loaded when a program is started that needs it.
 READERS: dict[str, tuple[str, str]] = {
     "plain": ("plain", "PlainReader"),
+    "aider": ("aider", "AiderReader"),
     "architect": ("architect", "ArchitectReader"),
+    "claude": ("claude", "ClaudeReader"),
+    "codex": ("codex", "CodexReader"),
+    "gemini": ("gemini", "GeminiReader"),
+    "mini": ("mini", "MiniReader"),
+    "opencode": ("opencode", "OpencodeReader"),
+    "pi": ("pi", "PiReader"),
 }
+# Readers that need no more than the exit codes.
+_PLACELESS = ("plain", "architect")
 
 
 class Reader(Protocol):
@@ -40,8 +49,32 @@ class Reader(Protocol):
         """
 
 
-def reader_for(preset: Preset) -> Reader:
-    """Return a new reader for one attempt of a program."""
+def reader_for(
+    preset: Preset,
+    log_dir: str | None = None,
+    *,
+    worktree: str | None = None,
+    model: str | None = None,
+    fresh: bool = True,
+) -> Reader:
+    """Return a new reader for one attempt of a program.
+
+    ``log_dir`` is what ``{log_dir}`` was in its command line, ``model`` the one that it was told to use.
+    ``fresh`` is False when the program has run already: then what it reported so far counts too.
+    """
     module, cls = READERS[preset.output]
-    reader: Reader = getattr(import_module(f"{__name__}.{module}"), cls)(preset.exits)
+    made = getattr(import_module(f"{__name__}.{module}"), cls)
+    reader: Reader
+    if preset.output in _PLACELESS:
+        reader = made(preset.exits)
+    else:
+        from git_parallel.agents import launch  # noqa: PLC0415 (it needs this module)
+        from git_parallel.agents.readers.events import Where  # noqa: PLC0415 (5 ms that plain programs do without)
+
+        report = None if log_dir is None else launch.report_file(preset, log_dir)
+        reader = made(preset.exits, Where(worktree, report, fresh))
+    if preset.prices:
+        from git_parallel.agents.readers.priced import PricedReader  # noqa: PLC0415 (few programs need prices)
+
+        return PricedReader(reader, preset.prices, model)
     return reader

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 
 from git_parallel.agents.claim import Claim, Exit, Outcome, Progress, claim_of_exit, signal_name
 from git_parallel.agents.readers.lines import Lines, last_line, one_line, printable, readable
+from git_parallel.agents.readers.values import number, whole
 
 LINE = 4 * 1024 * 1024  # bytes; the program's whole answer is one line of its result
 RESULT = 8 * 1024 * 1024  # bytes; a larger result is not read
@@ -50,7 +50,7 @@ class ArchitectReader:
     def progress(self) -> Progress:
         result = self._result or {}
         action = readable(self._noise) or None
-        return Progress(_whole(result.get("steps")), _cost(result), action, _tokens(result))
+        return Progress(whole(result.get("steps")), _cost(result), action, _tokens(result))
 
     def finish(self, exit_code: int | None, signal: int | None = None, errors: bytes = b"") -> Claim:
         rest = self._lines.rest()
@@ -149,7 +149,7 @@ def _judge(result: Mapping[str, Any], exit_code: int | None, signal: int | None,
         outcome,
         reason,
         detail,
-        steps=_whole(result.get("steps")),
+        steps=whole(result.get("steps")),
         cost=_cost(result),
         tokens=_tokens(result),
         text=text,
@@ -159,10 +159,10 @@ def _judge(result: Mapping[str, Any], exit_code: int | None, signal: int | None,
 
 def _cost(result: Mapping[str, Any]) -> float | None:
     """Return US dollars. Absent after a failure, which is unknown and not 0."""
-    cost = _number(result.get("cost"))
+    cost = number(result.get("cost"))
     costs = result.get("costs")
     if cost is None and isinstance(costs, dict):
-        cost = _number(costs.get("total_cost_usd"))
+        cost = number(costs.get("total_cost_usd"))
     return cost
 
 
@@ -171,24 +171,8 @@ def _tokens(result: Mapping[str, Any]) -> dict[str, int] | None:
     if not isinstance(costs, dict):
         return None
     names = {"input": "total_input_tokens", "output": "total_output_tokens", "cache_read": "total_cached_tokens"}
-    found = {name: count for name, key in names.items() if (count := _whole(costs.get(key))) is not None}
+    found = {name: count for name, key in names.items() if (count := whole(costs.get(key))) is not None}
     return found or None
-
-
-def _number(value: object) -> float | None:
-    """Return a number that may have been written as text; None for anything that cannot be an amount."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) and number >= 0 else None
-
-
-def _whole(value: object) -> int | None:
-    number = _number(value)
-    return None if number is None or number > 2**53 else int(number)
 
 
 def _name(value: object) -> str | None:
