@@ -11,6 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
@@ -31,12 +32,14 @@ from git_parallel.plan.model import Job, Limits, RunSpec, Task, encode
 from git_parallel.render import text
 from git_parallel.store import objects, record, refs, snapshots
 from git_parallel.store.refs import Update
-from git_parallel.supervisor import files, liveness, rounds, surroundings
+from git_parallel.supervisor import files, liveness, rounds, surroundings, view
 from git_parallel.supervisor.context import Context, prepare
 from git_parallel.supervisor.journal import Journal, timestamp
 from git_parallel.supervisor.surroundings import Surroundings
 
 _TRIES = 5
+# How far apart the ids of two runs of one second may be.
+_STEP = 256
 
 # Programs that are used without being named, the first installed one first.
 DEFAULT_PROGRAMS = ("architect",)
@@ -96,7 +99,7 @@ def plan_run(repo: Repository, request: Request) -> Draft:
     if target is None:
         warnings.append("HEAD is detached: name the branch to land on with --target when you merge")
     spec = RunSpec(
-        run=run_id(),
+        run=run_id(after=max(view.known_runs(State(repo.common_dir)), default="")),
         created=timestamp(),
         argv=tuple(request.argv),
         person=objects.identity(repo)[1],
@@ -171,10 +174,15 @@ def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
     return context, held
 
 
-def run_id(now: float | None = None) -> str:
-    """A new run's id: ``20261129T165000Z-7f3a`` sorts by time."""
-    moment = time.gmtime(time.time() if now is None else now)
-    return time.strftime("%Y%m%dT%H%M%SZ", moment) + "-" + os.urandom(2).hex()
+def run_id(now: float | None = None, after: str = "") -> str:
+    """A new run's id: ``20261129T165000Z-7f3a`` sorts by time, behind ``after`` even in the same second."""
+    moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(time.time() if now is None else now))
+    before, _, number = after.partition("-")
+    chosen = int.from_bytes(os.urandom(2), "big") >> 1  # the upper half is for those that come behind
+    if before == moment:
+        with suppress(ValueError):
+            chosen = (int(number, 16) + 1 + chosen % _STEP) & 0xFFFF
+    return f"{moment}-{chosen:04x}"
 
 
 def _preset(repo: Repository, config: Config) -> Preset:
