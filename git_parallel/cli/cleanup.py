@@ -159,7 +159,7 @@ def _say_purged(purged: Sequence[Purged], *, dry_run: bool) -> None:
     if gone and dry_run:
         _common.say("note", f"{text.count(len(gone), 'expired worktree')} would be deleted from the trash")
     elif gone:
-        total = removals.size(sum(one.size for one in gone))
+        total = text.size(sum(one.size for one in gone))
         _common.say("note", f"{text.count(len(gone), 'expired worktree')} deleted from the trash ({total})")
     for one in purged:
         if one.error is not None:

@@ -54,7 +54,11 @@ class RunCommand(click.Command):
 @_setting("program", "NAME|COMMAND")
 @_setting("budget_per_worker", "USD")
 @_setting("timeout_per_worker", "SECONDS")
+@_setting("idle_timeout", "SECONDS")
 @_setting("max_steps", "N")
+@_setting("memory_per_worker", "SIZE")
+@_setting("max_output", "SIZE")
+@_setting("max_disk", "SIZE")
 @_setting("budget", "USD")
 @_setting("timeout", "SECONDS")
 @_setting("check", "CMD", multiple=True)
@@ -63,6 +67,7 @@ class RunCommand(click.Command):
 @click.option("--with-changes", is_flag=True, help="Take uncommitted changes into the base.")
 @_setting("halt", "WHEN")
 @_setting("retries", "N")
+@_setting("checkpoint", "SECONDS")
 @click.option("--matrix", is_flag=True, help="Run every task with every model.")
 @click.option("--allow-empty", is_flag=True, help="A worker that changes nothing may still succeed.")
 @click.option("-c", "--config", "config_file", metavar="FILE", help="Read FILE in place of .git-parallel.yaml.")
@@ -111,6 +116,8 @@ def command(
     )
     draft = start.plan_run(repo, request)
     if not quiet:
+        for note in draft.notes:
+            click.echo(note, err=True)
         for warning in draft.warnings:
             click.echo(f"warning: {warning}", err=True)
     if dry_run:

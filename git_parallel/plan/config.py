@@ -52,6 +52,10 @@ class Config(Struct, frozen=True, kw_only=True):
     timeout_per_worker: float | None
     budget: float | None
     timeout: float | None
+    idle_timeout: float | None
+    memory_per_worker: int | None
+    max_output: int | None
+    max_disk: int | None
     retries: int
     halt: str
     check: tuple[str, ...]
@@ -59,6 +63,7 @@ class Config(Struct, frozen=True, kw_only=True):
     branch: str
     worktree: str
     grace: float
+    checkpoint: float | None
     strategy: str
     message: str | None
     check_timeout: float | None

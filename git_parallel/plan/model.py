@@ -6,11 +6,14 @@ values are None, never 0; an unknown field in a file is ignored, so that a newer
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import json
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 SCHEMA_VERSION = 1
+
+Shape = TypeVar("Shape")
 
 Status = Literal["success", "partial", "failed", "timeout", "cancelled", "skipped"]
 WorkerState = Literal["queued", "waiting", "preparing", "running", "blocked", "finishing", "ended"]
@@ -41,13 +44,17 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Limits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Money in US dollars, times in seconds. None means no limit."""
+    """Money in US dollars, times in seconds, sizes in bytes. None means no limit."""
 
     budget_per_worker: float | None = None
     timeout_per_worker: float | None = None
     max_steps: int | None = None
     budget: float | None = None
     timeout: float | None = None
+    idle_timeout: float | None = None
+    memory_per_worker: int | None = None
+    max_output: int | None = None
+    max_disk: int | None = None
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +86,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     retries: int = 0
     allow_empty: bool = False
     grace: float = 10.0
+    checkpoint: float | None = 120.0
     preset: dict[str, Any] = {}
 
     def task(self, task_id: str) -> Task:
@@ -141,15 +149,29 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode(value: Any) -> bytes:
-    """Encode a shape of this module as one line of JSON."""
-    return msgspec.json.encode(value)
+    """Encode a struct as one line of JSON. A byte that is not UTF-8 (in a file's name, say) becomes ``\\udcXX``."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value)).encode("ascii")
+
+
+def decode(data: bytes, shape: type[Shape]) -> Shape:
+    """Decode what :func:`encode` wrote. Raises msgspec.MsgspecError."""
+    try:
+        return msgspec.json.decode(data, type=shape)
+    except msgspec.DecodeError:
+        try:
+            return msgspec.convert(json.loads(data), shape, str_keys=True)
+        except ValueError as error:
+            raise msgspec.DecodeError(str(error)) from None
 
 
 def decode_spec(data: bytes) -> RunSpec:
-    """Decode ``run.json``. Raises msgspec.ValidationError."""
-    return msgspec.json.decode(data, type=RunSpec)
+    """Decode ``run.json``. Raises msgspec.MsgspecError."""
+    return decode(data, RunSpec)
 
 
 def decode_result(data: bytes) -> Result:
-    """Decode ``result.json``. Raises msgspec.ValidationError."""
-    return msgspec.json.decode(data, type=Result)
+    """Decode ``result.json``. Raises msgspec.MsgspecError."""
+    return decode(data, Result)

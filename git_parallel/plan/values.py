@@ -23,6 +23,11 @@ LONGEST = 365 * DAY
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 _MONEY = re.compile(_NUMBER + r"(?:[eE][+-]?[0-9]{1,3})?")
 _UNITS = {"d": DAY, "h": HOUR, "m": MINUTE, "s": 1}
+# As git's own numbers have them: k, m and g are powers of 1024.
+_BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE = re.compile(rf"({_NUMBER})([kmgt]?)", re.IGNORECASE)
+LARGEST = 1024 * _BINARY["t"]
+"""Bytes."""
 _SPAN = re.compile(rf"({_NUMBER})([dhms])")
 
 # What the message of a landing may name.
@@ -129,6 +134,23 @@ def _seconds(text: str) -> float:
     raise ValueError(f"must be a time greater than 0 (seconds, or like 90s, 15m, 2h, 7d), not {quoted(text)}")
 
 
+def _size(text: str) -> int:
+    found = _SIZE.fullmatch(text)
+    number = float(found[1]) * _BINARY[found[2].lower()] if found else math.nan
+    if 1 <= number <= LARGEST:
+        return int(number)
+    if number > LARGEST:
+        raise ValueError(f"must be at most {LARGEST // _BINARY['t']}t, not {quoted(text)}")
+    raise ValueError(f"must be a size greater than 0 (bytes, or like 512k, 100m, 2g), not {quoted(text)}")
+
+
+def _show_size(value: int) -> str:
+    for unit in "tgmk":
+        if value % _BINARY[unit] == 0:
+            return f"{value // _BINARY[unit]}{unit}"
+    return str(value)
+
+
 def _show_number(value: float) -> str:
     """Write a number without an exponent, the shortest that reads back as the same."""
     if value.is_integer():
@@ -192,6 +214,7 @@ def _models(text: str) -> tuple[str, ...]:
 
 MONEY = Kind("US dollars, greater than 0", _money, _show_number)
 SECONDS = Kind("seconds, or a time like 90s, 15m, 2h, 7d, 1h30m", _seconds, _show_seconds)
+SIZE = Kind("bytes, or a size like 512k, 100m, 2g", _size, _show_size)
 TEXT = Kind("a name", _text)
 MESSAGE = Kind("a message, its subject in the first line", _message)
 COMMAND = Kind("a command line for sh", _command)

@@ -16,6 +16,10 @@ def table(spec: RunSpec) -> str:
         f"{text.money(spec.limits.budget)} in all" if spec.limits.budget else "",
         f"{text.duration(spec.limits.timeout)} in all" if spec.limits.timeout else "",
         f"{spec.limits.max_steps} steps" if spec.limits.max_steps else "",
+        f"idle for {text.duration(spec.limits.idle_timeout)}" if spec.limits.idle_timeout else "",
+        f"{text.size(spec.limits.memory_per_worker)} of memory each" if spec.limits.memory_per_worker else "",
+        f"{text.size(spec.limits.max_output)} of output each" if spec.limits.max_output else "",
+        f"{text.size(spec.limits.max_disk)} on disk each" if spec.limits.max_disk else "",
     ]
     lines = [
         f"base     {spec.base_name} ({spec.base[:12]})",

@@ -14,22 +14,10 @@ SHORT = 10
 _INDENT = " " * 9
 
 
-def size(number: int) -> str:
-    """``0 bytes``, ``1.5 KiB``, ``12 MiB``: as git counts, in powers of 1024."""
-    if number < 1024:
-        return text.count(number, "byte")
-    amount = float(number)
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        amount /= 1024
-        if amount < 1024 or unit == "TiB":
-            break
-    return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:.0f} {unit}"
-
-
 def measured(total: Size) -> str:
     """``3 files, 1.2 MiB``."""
     more = "more than " if total.more else ""
-    return f"{more}{text.count(total.files, 'file')}, {more}{size(total.size)}"
+    return f"{more}{text.count(total.files, 'file')}, {more}{text.size(total.size)}"
 
 
 def span(seconds: float | None) -> str:

@@ -83,6 +83,18 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def size(number: int) -> str:
+    """``0 bytes``, ``1.5 KiB``, ``12 MiB``: as git counts, in powers of 1024."""
+    if number < 1024:
+        return count(number, "byte")
+    amount = float(number)
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        amount /= 1024
+        if amount < 1024 or unit == "TiB":
+            break
+    return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:.0f} {unit}"
+
+
 def moment(timestamp: str | None) -> float | None:
     """Seconds since the epoch of a journal's or a record's time; None when it is missing or no time."""
     if timestamp is None:

@@ -91,7 +91,7 @@ def look_at(git: Git, admin: str, scratch: str, leave: Sequence[str] = (), *, th
     """The same for the worktree that ``git`` works in; ``admin`` is its own git directory."""
     asked = git.run("rev-parse", "HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD", ok=(0, 128))
     head, head_tree, name = asked.lines if asked.returncode == 0 else (None, None, None)
-    _copy_index(os.path.join(admin, "index"), scratch)
+    copy_index(os.path.join(admin, "index"), scratch)
     env = {"GIT_INDEX_FILE": scratch}
     if thorough:
         _show_hidden(git, env)
@@ -110,7 +110,7 @@ def look_at(git: Git, admin: str, scratch: str, leave: Sequence[str] = (), *, th
     )
 
 
-def _copy_index(source: str, target: str) -> None:
+def copy_index(source: str, target: str) -> None:
     """Copy an index with its time stamp: git judges by it whether an entry may be stale."""
     try:
         shutil.copy2(source, target)
@@ -258,9 +258,12 @@ def parse_snapshot(oid: str, data: bytes) -> Snapshot:
     )
 
 
-def staged_tree(git: Git) -> str | None:
-    """The tree of a worktree's own index, or None when it holds conflicts (then the files hold the markers)."""
-    done = git.run("write-tree", ok=(0, 128))
+def staged_tree(git: Git, index: str | None = None) -> str | None:
+    """The tree of a worktree's own index, or None when it holds conflicts (then the files hold the markers).
+
+    git takes the index's lock to write its tree; ``index`` is a copy to do that with while an agent works.
+    """
+    done = git.run("write-tree", env={"GIT_INDEX_FILE": index} if index else {}, ok=(0, 128))
     return done.text if done.returncode == 0 else None
 
 

@@ -24,7 +24,7 @@ from git_parallel.render import text
 from git_parallel.store import refs, snapshots
 from git_parallel.store.record import Entry
 from git_parallel.store.refs import Update
-from git_parallel.supervisor import files, outcome, rounds, surroundings
+from git_parallel.supervisor import checkpoints, files, outcome, rounds, surroundings
 from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.host import Ending, GuardSpec
 from git_parallel.supervisor.journal import timestamp
@@ -82,6 +82,8 @@ def _finish_once(context: Context, job: Job, attempt: Attempt, run_checks: bool)
     status, reason = outcome.decide(_evidence(context, attempt, work))
     if work.seen is not None:
         _commit(context, job, work, status, reason)
+        if not any(update.ref == wip_ref(context.spec.run, job.worker) for update in work.updates):
+            work.updates += checkpoints.dropped(context, job)
     result = _result(context, job, attempt, work, (status, reason))
     worker = context.files.worker(job.worker)
     files.replace(worker.result, encode(result), durable=True)
@@ -104,6 +106,7 @@ def _look(context: Context, job: Job, attempt: Attempt) -> _Work:
     if admin is None:
         work.warnings.append(f"the worktree is gone or no longer ours: {job.worktree}")
         _look_at_branch(context, job, work)
+        _look_at_checkpoint(context, job, work)
         return work
     scratch = os.path.join(context.files.worker(job.worker).top, "capture.index")
     try:
@@ -111,6 +114,7 @@ def _look(context: Context, job: Job, attempt: Attempt) -> _Work:
     except ParallelError as error:
         work.warnings.append(f"nothing was captured ({error.message}); the work is still in {job.worktree}")
         work.head = refs.read(context.repo, HEADS + job.branch).get(HEADS + job.branch)
+        _look_at_checkpoint(context, job, work)
         return work
     _compare(context, job, work, work.seen.tree)
     work.warnings += surroundings.changes(context.repo, context.before, worktree_too=not work.change.paths)
@@ -124,6 +128,18 @@ def _look_at_branch(context: Context, job: Job, work: _Work) -> None:
     work.head = refs.read(context.repo, HEADS + job.branch).get(HEADS + job.branch)
     if work.head is not None:
         _compare(context, job, work, work.head)
+
+
+def _look_at_checkpoint(context: Context, job: Job, work: _Work) -> None:
+    """The last checkpoint is all there is of what was not committed: it stays, and says what was done."""
+    work.snapshot = checkpoints.newest(context, job)
+    if work.snapshot is None:
+        return
+    ref = wip_ref(context.spec.run, job.worker)
+    work.warnings.append(f"the last checkpoint is kept as {ref}: git parallel restore {job.worker} --to DIR")
+    (seen,) = snapshots.read_snapshots(context.repo, [work.snapshot])
+    if seen is not None and seen.head == work.head:
+        _compare(context, job, work, seen.tree)
 
 
 def _compare(context: Context, job: Job, work: _Work, now: str) -> None:

@@ -24,6 +24,7 @@ from git_parallel.store import logs, record
 from git_parallel.supervisor import files, liveness, scheduler
 from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.finish import unstarted
+from git_parallel.supervisor.lookout import Lookout
 from git_parallel.supervisor.sampler import Sampler
 from git_parallel.supervisor.scheduler import Purse
 from git_parallel.supervisor.view import WorkerView
@@ -62,6 +63,11 @@ class Supervisor:
             if job.worker in context.rounds
         }
         self._sampler = Sampler()
+        self._lookout = Lookout(
+            lambda: list(self.workers.values()),
+            every=context.spec.checkpoint,
+            measure=context.spec.limits.max_disk is not None,
+        )
         self._control_offset = context.control_offset
         limit = context.spec.limits.timeout
         self._deadline = time.monotonic() + limit if limit is not None else None
@@ -78,10 +84,12 @@ class Supervisor:
     def run(self) -> dict[int, Result]:
         """Start, watch and finish every worker, then write the last record."""
         with self._signals():
+            self._lookout.start()
             self._control()  # what was asked for before anybody listened
             while self.queue or self.active:
                 self._start_workers()
                 self._wait()
+            self._lookout.close()
             self._end_run()
         self.display.close()
         return self.results
@@ -160,10 +168,10 @@ class Supervisor:
 
     def _tick(self) -> None:
         active = self.active
-        usage = self._sampler.memory({number: worker.agent_pid for number, worker in active.items()})
+        usage = self._sampler.usage({number: worker.agent_pid for number, worker in active.items()})
         for number, worker in active.items():
             changed = self._sampler.changed_files(self.context, worker)
-            worker.watch(files_changed=changed, rss=usage.get(number))
+            worker.watch(files_changed=changed, usage=usage.get(number))
             self._views[number] = replace(self._views[number], progress=worker.progress)
         self.display.update(list(self._views.values()), time.time())
         if self._deadline is not None and time.monotonic() >= self._deadline:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from git_parallel import worktrees
-from git_parallel.agents import launch
+from git_parallel.agents import launch, prices
 from git_parallel.agents import preset as presets
 from git_parallel.agents.locate import in_file
 from git_parallel.agents.preset import Preset
@@ -42,7 +42,7 @@ _TRIES = 5
 _STEP = 256
 
 # Programs that are used without being named, the first installed one first.
-DEFAULT_PROGRAMS = ("architect",)
+DEFAULT_PROGRAMS = ("claude", "codex", "opencode", "gemini", "aider", "architect")
 
 
 class Request(Struct, frozen=True):
@@ -59,7 +59,10 @@ class Request(Struct, frozen=True):
 
 
 class Draft(Struct, frozen=True):
-    """A run that could start: everything but the numbers of its workers is settled."""
+    """A run that could start: everything but the numbers of its workers is settled.
+
+    ``notes`` are what was decided without being asked for.
+    """
 
     repo: Repository
     spec: RunSpec
@@ -68,6 +71,7 @@ class Draft(Struct, frozen=True):
     with_changes: bool
     warnings: tuple[str, ...]
     before: Surroundings
+    notes: tuple[str, ...] = ()
 
     def begin(self) -> tuple[Context, liveness.Claim]:
         """Start the run: see :func:`begin`."""
@@ -96,6 +100,8 @@ def plan_run(repo: Repository, request: Request) -> Draft:
         warnings.append("uncommitted changes are not in the base the workers start from (--with-changes takes them in)")
     if preset.money == "none" and (config.budget is not None or config.budget_per_worker is not None):
         warnings.append(f"{preset.name} reports no cost, so no budget can be enforced; use --timeout-per-worker")
+    elif config.budget is not None or config.budget_per_worker is not None:
+        warnings += _unpriced(preset, [model for _, model in pairs])
     if target is None:
         warnings.append("HEAD is detached: name the branch to land on with --target when you merge")
     spec = RunSpec(
@@ -119,15 +125,21 @@ def plan_run(repo: Repository, request: Request) -> Draft:
             max_steps=config.max_steps,
             budget=config.budget,
             timeout=config.timeout,
+            idle_timeout=config.idle_timeout,
+            memory_per_worker=config.memory_per_worker,
+            max_output=config.max_output,
+            max_disk=config.max_disk,
         ),
         checks=config.check,
         halt=config.halt,
         retries=config.retries,
         allow_empty=request.allow_empty,
         grace=config.grace,
+        checkpoint=config.checkpoint,
         preset=presets.as_data(preset),
     )
-    return Draft(repo, spec, config.branch, config.worktree, request.with_changes, tuple(warnings), before)
+    notes = () if config.program is not None else (f"program: {preset.name} (the first one installed)",)
+    return Draft(repo, spec, config.branch, config.worktree, request.with_changes, tuple(warnings), before, notes)
 
 
 def place(draft: Draft) -> RunSpec:
@@ -201,7 +213,17 @@ def _preset(repo: Repository, config: Config) -> Preset:
             "name your own with --program COMMAND, or run command lines with --program shell",
         )
     start = os.path.join(repo.top, repo.prefix) if repo.top else None
-    return launch.resolved(presets.find(program, extra, locate), cwd=start)
+    found = presets.priced(presets.find(program, extra, locate), config.raw.get("prices"))
+    return launch.resolved(found, cwd=start)
+
+
+def _unpriced(preset: Preset, models: Sequence[str | None]) -> list[str]:
+    """Warn of workers whose tokens nobody can turn into money, so that their budget is no limit."""
+    if preset.money != "tokens" or all(prices.find(preset.prices, model) is not None for model in models):
+        return []
+    named = ", ".join(sorted({model for model in models if model and prices.find(preset.prices, model) is None}))
+    whose = f"the price of {named}" if named else "its model's price"
+    return [f"{preset.name} reports only tokens: without {whose} (prices: in {PROJECT_FILE}) no budget is enforced"]
 
 
 def _base(repo: Repository, asked: str | None, before: Surroundings) -> tuple[str, str]:

@@ -13,7 +13,6 @@ import time
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from git_parallel import worktrees
 from git_parallel.agents import launch
@@ -23,42 +22,17 @@ from git_parallel.errors import ParallelError
 from git_parallel.layout import HEADS, WorkerFiles
 from git_parallel.plan.model import Job, Result
 from git_parallel.store import refs
-from git_parallel.supervisor import files, outcome, rounds
+from git_parallel.supervisor import files, limits, outcome, rounds
+from git_parallel.supervisor.activity import Activity, Usage
+from git_parallel.supervisor.checkpoints import Checkpoints
 from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.finish import Attempt, finish, temporary_directory
 from git_parallel.supervisor.host import Ending, Guard, GuardSpec
 from git_parallel.supervisor.journal import timestamp
 from git_parallel.supervisor.view import Progress
+from git_parallel.supervisor.watching import Watching, size
 
-_ERRORS_KEPT = 1 << 16
-
-# Output is read in pieces of this size, so that a gigabyte of it costs no memory.
-CHUNK = 1 << 18
 _BACK_OFF = (2.0, 5.0, 15.0, 30.0, 60.0)
-
-
-class _Watching(Struct):
-    """The growing log of one attempt and what its reader made of it so far."""
-
-    reader: Reader
-    path: str
-    offset: int
-
-    def read(self, limit: int | None = None) -> None:
-        """Feed what was appended since the last call, at most ``limit`` bytes."""
-        try:
-            with open(self.path, "rb") as log:
-                log.seek(self.offset)
-                left = limit
-                while left is None or left > 0:
-                    data = log.read(CHUNK if left is None else min(CHUNK, left))
-                    if not data:
-                        return
-                    self.offset += len(data)
-                    left = None if left is None else left - len(data)
-                    self.reader.feed(data)
-        except FileNotFoundError:
-            return
 
 
 class Worker:
@@ -71,11 +45,14 @@ class Worker:
         self.result: Result | None = None
         self.files: WorkerFiles = context.files.worker(job.worker)
         self.progress = Progress()
+        self.checkpoints = Checkpoints(context, job)
+        self.disk: int | None = None
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._guard: Guard | None = None
-        self._watching: _Watching | None = None
+        self._watching: Watching | None = None
         self._stopped: str | None = None
+        self._why: str | None = None
         self._now = False
         self._round = context.rounds[job.worker]
         self._attempt = self._round.attempt
@@ -93,10 +70,11 @@ class Worker:
 
     # What the main thread may call.
 
-    def stop(self, reason: str, *, now: bool = False) -> None:
+    def stop(self, reason: str, *, detail: str | None = None, now: bool = False) -> None:
         """End the worker: gracefully, or at once with ``now``. The first reason given is the one recorded."""
         with self._lock:
-            self._stopped = self._stopped or reason
+            if self._stopped is None:
+                self._stopped, self._why = reason, detail
             self._now = self._now or now
             guard = self._guard
         self._wake.set()
@@ -112,15 +90,15 @@ class Worker:
         with self._lock:
             return self._guard.pid if self._guard is not None else None
 
-    def watch(self, *, files_changed: int | None = None, rss: int | None = None) -> None:
-        """Read new output, write the progress file and hold the worker to its budget."""
+    def watch(self, *, files_changed: int | None = None, usage: Usage | None = None) -> None:
+        """Read new output, write the progress file and hold the worker to its limits."""
         with self._lock:
             if self._watching is None:
                 return
-            before = self._watching.offset
-            self._watching.read(limit=16 * CHUNK)
-            self.stirred = self.stirred or self._watching.offset != before
+            now = time.monotonic()
+            self.stirred = self._watching.look(now, usage) or self.stirred
             seen = self._watching.reader.progress
+            rss = usage.rss if usage is not None else None
             self._peak_rss = max(self._peak_rss, rss or 0)
             cost = self._total(rounds.own_cost(self.context.preset, seen.cost, self._reported))
             changed = Progress(
@@ -133,8 +111,19 @@ class Worker:
             if changed != msgspec.structs.replace(self.progress, time=None):
                 self.progress = msgspec.structs.replace(changed, time=timestamp())
                 files.replace(self.files.progress, msgspec.json.encode(self.progress))
+            reading = limits.Reading(
+                idle=now - self._watching.activity.busy, memory=rss, output=self._watching.written, disk=self.disk
+            )
         if self.budget is not None and cost is not None and cost >= self.budget:
             self.stop("budget")
+        if (over := limits.exceeded(self.context.spec.limits, reading)) is not None:
+            self.stop(over.reason, detail=over.detail, now=over.now)
+
+    @property
+    def stirred_at(self) -> float | None:
+        """When the agent was last seen to do something, on the monotonic clock; None while none runs."""
+        with self._lock:
+            return self._watching.activity.stirred if self._watching is not None else None
 
     @property
     def started(self) -> float | None:
@@ -224,7 +213,7 @@ class Worker:
                 environment.pop(name, None)
             if command.note:
                 context.journal.append("note", worker=job.worker, reason=command.note)
-            offset, said_before = _size(self.files.log), _size(self.files.errors)
+            offset = size(self.files.log)
             context.journal.append(
                 "intent",
                 worker=job.worker,
@@ -236,7 +225,14 @@ class Worker:
                 offset=offset,
             )
             errors = self.files.errors if command.separate_errors else None
-            watching = _Watching(reader_for(context.preset), self.files.log, offset)
+            watching = Watching(
+                reader_for(context.preset, self.files.top, worktree=job.worktree, model=job.model),
+                self.files.log,
+                errors,
+                offset,
+                size(self.files.errors),
+                Activity.begin(time.monotonic()),
+            )
             guard = context.host.start(
                 GuardSpec(
                     argv=command.argv,
@@ -260,8 +256,7 @@ class Worker:
         with self._lock:
             self._guard, self._watching = None, None
             watching.read()
-            tail = _tail(errors, said_before) if errors else b""
-            claim = self._account(said(watching.reader, ending, tail)) if ending else None
+            claim = self._account(said(watching.reader, ending, watching.last_errors())) if ending else None
         return ending, claim
 
     def _choose_session(self) -> None:
@@ -337,6 +332,7 @@ class Worker:
 
     def _end(self, ending: Ending | None, claim: Claim | None, *, error: str | None = None) -> Result:
         self.transition("finishing")
+        self.checkpoints.close()
         self.stops_run = claim is not None and claim.outcome == "stop_run"
         if claim is not None:
             claim = msgspec.structs.replace(claim, cost=self._total(claim.cost))
@@ -354,7 +350,7 @@ class Worker:
             ending=ending,
             claim=claim,
             stopped=stopped,
-            error=error,
+            error=error or (self._why if stopped == self._stopped else None),
             peak_rss=self._peak_rss or None,
         )
         return finish(self.context, self.job, attempt, run_checks=stopped not in ("interrupted", "stopped", "halted"))
@@ -368,20 +364,3 @@ def said(reader: Reader, ending: Ending, errors: bytes = b"") -> Claim:
     if ending.ended_by == "guard-died":
         return msgspec.structs.replace(claim, outcome="failed", reason="guard_died", detail=ending.reason)
     return claim
-
-
-def _size(path: str) -> int:
-    try:
-        return os.path.getsize(path)
-    except FileNotFoundError:
-        return 0
-
-
-def _tail(path: str, start: int) -> bytes:
-    """The end of what standard error got since ``start``, for the reader's last word; empty when there is none."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(start, os.fstat(file.fileno()).st_size - _ERRORS_KEPT))
-            return file.read()
-    except FileNotFoundError:
-        return b""

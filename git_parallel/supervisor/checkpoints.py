@@ -1,0 +1,118 @@
+"""Checkpoints: what lies in a live worker's worktree, kept under its wip ref from time to time.
+
+Each names the one before it, back to what the ref held when the round began. The agent's index is only
+copied, and none of its locks are taken. Once the end is captured, the checkpoints have done their work and
+the ref goes back to what it held.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+
+from git_parallel import worktrees
+from git_parallel.agents import launch
+from git_parallel.layout import wip_ref
+from git_parallel.plan.model import Job
+from git_parallel.store import refs, snapshots
+from git_parallel.store.refs import Update
+from git_parallel.supervisor.context import Context
+
+# Seconds without output or use of the processor after which a worktree is likely to be in one piece.
+_QUIET = 3.0
+# Of the time between two checkpoints, what at least lies between them when the second is at a quiet moment.
+_QUIET_SHARE = 0.25
+# A write may be too small to show in any counter: after so many quiet intervals, look all the same.
+_LOOK_ANYWAY = 5
+
+
+def due(now: float, *, every: float, looked: float, stirred: float) -> bool:
+    """Say whether to look at a worktree that was last looked at at ``looked``. Pure; all in seconds.
+
+    ``stirred`` is when its worker was last seen to do something. With something new, it is time after
+    ``every`` seconds, and earlier at a quiet moment.
+    """
+    since = now - looked
+    if stirred <= looked:
+        return since >= every * _LOOK_ANYWAY
+    quiet = now - stirred >= _QUIET and since >= every * _QUIET_SHARE
+    return since >= every or quiet
+
+
+class Checkpoints:
+    """The checkpoints of one worker. Methods may be called from any thread."""
+
+    def __init__(self, context: Context, job: Job) -> None:
+        self._context = context
+        self._job = job
+        self._lock = threading.Lock()
+        self._closed = False
+        self._tip = context.rounds[job.worker].wip
+        self._last: tuple[str | None, ...] | None = None
+
+    def take(self) -> str | None:
+        """Make a checkpoint when something has changed since the last one, and return its commit.
+
+        Raises ParallelError or OSError when the worktree cannot be read just now.
+        """
+        with self._lock:
+            return None if self._closed else self._take()
+
+    def close(self) -> None:
+        """Make no more; one that is being made is waited for."""
+        with self._lock:
+            self._closed = True
+
+    def _take(self) -> str | None:
+        context, job = self._context, self._job
+        admin = worktrees.paired(context.repo, job.worktree)
+        if admin is None:
+            return None
+        with self._scratch() as scratch:
+            seen = snapshots.look(context.repo, job.worktree, admin, scratch, launch.pathspecs(context.preset))
+            snapshots.copy_index(os.path.join(admin, "index"), scratch)
+            # Writing the tree of an index takes that index's lock: a copy's here, never the agent's.
+            staged = snapshots.staged_tree(context.repo.at(job.worktree), scratch)
+        state = (seen.head, seen.branch, seen.tree, staged)
+        if state == self._last:
+            return None
+        if self._last is None and not seen.dirty and seen.head == context.rounds[job.worker].start:
+            self._last = state  # nothing has been done yet
+            return None
+        commit = snapshots.snapshot(
+            context.objects,
+            seen,
+            f"git parallel {context.spec.run}/{job.worker}: checkpoint",
+            index_tree=staged,
+            previous=self._tip,
+        )
+        with refs.locked(context.repo):
+            refs.transaction(context.repo, [Update(wip_ref(context.spec.run, job.worker), commit, None)])
+        self._tip, self._last = commit, state
+        return commit
+
+    @contextlib.contextmanager
+    def _scratch(self) -> Iterator[str]:
+        path = os.path.join(self._context.files.worker(self._job.worker).top, "checkpoint.index")
+        try:
+            yield path
+        finally:
+            for name in (path, f"{path}.lock"):  # the lock is what an earlier supervisor's death left
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(name)
+
+
+def newest(context: Context, job: Job) -> str | None:
+    """The last checkpoint of the worker's present round, also of a supervisor that died; None when there is none."""
+    ref = wip_ref(context.spec.run, job.worker)
+    tip = refs.read(context.repo, ref).get(ref)
+    return tip if tip != context.rounds[job.worker].wip else None
+
+
+def dropped(context: Context, job: Job) -> list[Update]:
+    """What brings the wip ref back to where it was before the worker's present round."""
+    if newest(context, job) is None:
+        return []
+    return [Update(wip_ref(context.spec.run, job.worker), context.rounds[job.worker].wip, None)]

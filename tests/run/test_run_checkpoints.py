@@ -1,0 +1,252 @@
+"""Checkpoints: what lies in a running worker's worktree can be got back, whatever happens next."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from git_parallel.supervisor import checkpoints
+
+DEADLINE = 20.0
+
+# What a worker does when told to: the test writes the steps, one after the other.
+AGENT = """
+import os, subprocess, sys, time
+print("ready", flush=True)
+done = 0
+while True:
+    step = os.path.join(sys.argv[1], str(done))
+    if os.path.exists(step):
+        with open(step) as file:
+            command = file.read()
+        if command == "end":
+            break
+        subprocess.run(["sh", "-c", command], check=True)
+        os.rename(step, step + ".done")
+        done += 1
+    time.sleep(0.02)
+"""
+
+
+def eventually(condition: Callable[[], object], what: str) -> object:
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"not within {DEADLINE} s: {what}")
+
+
+class Running:
+    """A run of one worker that takes its steps from the test."""
+
+    def __init__(self, repo, place: Path, *options: str) -> None:
+        self.repo = repo
+        self.steps = place / f"steps-{uuid.uuid4().hex}"
+        self.steps.mkdir(parents=True)
+        self.taken = 0
+        (place / "agent.py").write_text(AGENT)
+        task = f"exec {sys.executable} {place / 'agent.py'} {self.steps}"
+        argv = [sys.executable, "-m", "git_parallel", "run", "--program", "shell", "--task", task, *options]
+        self.process = subprocess.Popen(
+            argv, cwd=repo.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        self.worktree = repo.path / ".architect-parallel-1"
+
+    def does(self, command: str) -> None:
+        """Have the worker run a command, and wait until it has."""
+        step = self.steps / str(self.taken)
+        (self.steps / "new").write_text(command)
+        os.rename(self.steps / "new", step)
+        self.taken += 1
+        if command != "end":
+            eventually((self.steps / f"{step.name}.done").exists, command)
+
+    def ends(self) -> dict:
+        """Let the worker end; return its result."""
+        self.does("end")
+        out, err = self.process.communicate(timeout=DEADLINE)
+        assert self.process.returncode == 0, out + err
+        return self.result()
+
+    @property
+    def run(self) -> str:
+        return next(iter(os.listdir(self.repo.path / ".git/architect/runs")))
+
+    @property
+    def ref(self) -> str:
+        return f"refs/architect/wip/{self.run}/1"
+
+    def tip(self) -> str:
+        """The newest checkpoint; empty when there is none."""
+        return self.repo.git("rev-parse", "-q", "--verify", self.ref, check=False)
+
+    def holds(self, path: str, content: str) -> Callable[[], bool]:
+        return lambda: self.repo.git("show", f"{self.ref}:{path}", check=False) == content
+
+    def result(self) -> dict:
+        return json.loads(self.repo.git("show", f"refs/architect/runs/{self.run}:workers/1/result.json"))
+
+
+@pytest.fixture
+def start(repo, tmp_path) -> Iterator[Callable[..., Running]]:
+    started: list[Running] = []
+
+    def begin(*options: str) -> Running:
+        started.append(Running(repo, tmp_path / "agent", *options))
+        return started[-1]
+
+    yield begin
+    for run in started:
+        if run.process.poll() is None:
+            for process in psutil.Process(run.process.pid).children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            run.process.kill()
+        run.process.communicate()
+
+
+def test_the_last_checkpoint_survives_supervisor_and_worktree(repo, start, tmp_path):
+    run = start("--checkpoint", "1s")
+    run.does("echo work > work; mkdir -p deep/er; echo more >> src/a.txt; printf 'x\\0y' > deep/er/data; git add work")
+    eventually(run.holds("work", "work"), "a checkpoint")
+    run.process.send_signal(signal.SIGKILL)
+    run.process.wait()
+    shutil.rmtree(run.worktree)
+
+    repo.parallel("wait")  # finishes the record
+    result = run.result()
+    assert (result["status"], result["reason"]) == ("cancelled", "supervisor_died")
+    assert result["snapshot"] == run.tip()
+    assert result["files_modified"] == ["deep/er/data", "src/a.txt", "work"]
+    assert any(run.ref in warning for warning in result["warnings"])
+
+    back = tmp_path / "back"
+    done = repo.parallel("restore", "1", "--to", str(back))
+    assert done.returncode == 0, done.stderr
+    assert (back / "work").read_text() == "work\n"
+    assert (back / "src/a.txt").read_text() == "a\nmore\n"
+    assert (back / "deep/er/data").read_bytes() == b"x\0y"
+    index = repo.git("show", "-s", "--format=%(trailers:key=Architect-Index,valueonly)", run.ref)
+    assert repo.git("ls-tree", "-r", "--name-only", index).split() == ["README", "src/a.txt", "work"]
+
+
+def test_the_whole_worktree_comes_back_after_it_was_deleted(repo, start):
+    run = start("--checkpoint", "1s")
+    run.does("echo work > work; git add work; echo loose > loose")
+    eventually(run.holds("loose", "loose"), "a checkpoint")
+    run.process.send_signal(signal.SIGKILL)
+    run.process.wait()
+    shutil.rmtree(run.worktree)
+    repo.parallel("wait")
+    done = repo.parallel("restore", "1", "--worktree=back", "--branch", "again")
+    assert done.returncode == 0, done.stderr
+    assert repo.git("status", "--porcelain", cwd=repo.path / "back").splitlines() == ["A  work", "?? loose"]
+
+
+def test_a_checkpoint_names_the_one_before_it(repo, start):
+    run = start("--checkpoint", "1s")
+    tips = []
+    for number in range(3):
+        run.does(f"echo {number} > work")
+        eventually(run.holds("work", str(number)), f"checkpoint {number}")
+        tips.append(run.tip())
+    format_ = "--format=%(trailers:key=Architect-Previous,valueonly)"
+    assert [repo.git("show", "-s", format_, tip).strip() for tip in tips] == ["", *tips[:2]]
+
+
+def test_nothing_new_makes_no_checkpoint(repo, start):
+    run = start("--checkpoint", "0.2s")
+    run.does("true")
+    time.sleep(2)  # absence, held for a while: nothing has been done yet
+    assert run.tip() == ""
+    run.does("echo work > work")
+    eventually(run.holds("work", "work"), "a checkpoint")
+    tip = run.tip()
+    run.does("touch work")
+    time.sleep(2)
+    assert run.tip() == tip
+
+
+def test_the_branch_replaces_the_checkpoints_at_the_end(repo, start):
+    run = start("--checkpoint", "0.5s")
+    run.does("echo work > work")
+    eventually(run.holds("work", "work"), "a checkpoint")
+    result = run.ends()
+    assert (result["status"], result["snapshot"]) == ("success", None)
+    assert repo.git("show", "architect/parallel-1:work") == "work"
+    assert repo.git("for-each-ref", "refs/architect/wip") == ""
+    left = list((repo.path / ".git/architect/runs" / run.run).rglob("checkpoint.index*"))
+    assert left == []
+
+
+def test_a_commit_of_the_agent_is_held_as_well(repo, start):
+    run = start("--checkpoint", "0.5s")
+    run.does("echo work > work; git add work; git commit -qm mine")
+    own = repo.git("rev-parse", "architect/parallel-1")
+    eventually(lambda: run.tip() and repo.git("rev-parse", f"{run.ref}^1") == own, "a checkpoint on the commit")
+    assert run.ends()["head"] == own
+    assert run.tip() == ""
+
+
+def test_neither_index_nor_lock_of_the_agent_is_touched(repo, start):
+    run = start("--checkpoint", "0.5s")
+    run.does('echo staged > staged; git add staged; touch "$(git rev-parse --git-dir)/index.lock"; echo loose > loose')
+    admin = Path(repo.git("rev-parse", "--git-dir", cwd=run.worktree))
+    before = ((admin / "index").read_bytes(), (admin / "index").stat().st_mtime_ns)
+    eventually(run.holds("loose", "loose"), "a checkpoint in spite of the lock")
+    assert ((admin / "index").read_bytes(), (admin / "index").stat().st_mtime_ns) == before
+    assert (admin / "index.lock").exists()
+
+
+def test_what_git_ignores_is_not_taken(repo, start):
+    repo.commit("ignore", {".gitignore": "*.o\n"})
+    run = start("--checkpoint", "0.5s")
+    run.does("echo object > a.o; echo work > work")
+    eventually(run.holds("work", "work"), "a checkpoint")
+    assert repo.git("ls-tree", "--name-only", run.ref).split() == [".gitignore", "README", "src", "work"]
+
+
+def test_none_are_made_when_nobody_wants_them(repo, start):
+    run = start("--checkpoint", "never")
+    run.does("echo work > work")
+    time.sleep(2)
+    assert run.tip() == ""
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "0s"])
+def test_no_time_between_checkpoints_is_an_error(repo, value):
+    done = repo.parallel("run", "--program", "shell", "--task", "true", f"--checkpoint={value}")
+    assert done.returncode == 2
+    assert "--checkpoint must be a time greater than 0" in done.stderr
+
+
+# --- when it is time (pure) ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("now", "looked", "stirred", "expected"),
+    [
+        (110.0, 100.0, 109.0, False),  # something new, but neither the time nor quiet
+        (220.0, 100.0, 219.9, True),  # the time has come
+        (131.0, 100.0, 105.0, True),  # quiet since long
+        (129.0, 100.0, 105.0, False),  # quiet, but the last one is too near
+        (131.0, 100.0, 130.0, False),  # not quiet
+        (300.0, 100.0, 90.0, False),  # nothing new
+        (701.0, 100.0, 90.0, True),  # nothing new to be seen, but who knows
+    ],
+)
+def test_when_a_checkpoint_is_due(now, looked, stirred, expected):
+    assert checkpoints.due(now, every=120.0, looked=looked, stirred=stirred) is expected
