@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from git_parallel.agents import template
+from git_parallel.agents import prices, template
 from git_parallel.agents.claim import Exit
 from git_parallel.agents.prices import Price
 from git_parallel.agents.readers import READERS
@@ -163,6 +163,16 @@ def load(name: str, extra: Mapping[str, object], locate: Locate | None = None) -
         raise _no_such_preset(name, extra)
     file = os.path.join(_HERE, f"{name}.yaml")
     return _convert(name, _read(file), lambda path: f"{file}: {'.'.join(path[2:]) or 'top'}")
+
+
+def priced(preset: Preset, section: object) -> Preset:
+    """Return a preset that reports tokens with the prices of a ``prices:`` section. Raises UsageError."""
+    table = prices.parse(section)
+    if preset.money != "tokens" or not table:
+        return preset
+    # Dollars that are made of totals are totals.
+    totals = (*preset.cumulative, "cost") if "tokens" in preset.cumulative else preset.cumulative
+    return msgspec.structs.replace(preset, prices=table, cumulative=totals)
 
 
 def as_data(preset: Preset) -> dict[str, Any]:

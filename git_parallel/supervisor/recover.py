@@ -154,8 +154,9 @@ def _attempt(context: Context, job: Job, events: list[Event], spawned: bool) -> 
 def _claim(context: Context, job: Job, own: list[Event], ending: Ending) -> Claim:
     """What the last attempt's output says; its cost is that of the whole round."""
     spawn = next((event for event in reversed(own) if event.get("act") == "spawn"), {})
-    reader = reader_for(context.preset)
-    with suppress(FileNotFoundError), open(context.files.worker(job.worker).log, "rb") as file:
+    worker = context.files.worker(job.worker)
+    reader = reader_for(context.preset, worker.top, worktree=job.worktree, model=job.model, fresh=False)
+    with suppress(FileNotFoundError), open(worker.log, "rb") as file:
         file.seek(spawn.get("offset", 0))
         while data := file.read(_CHUNK):
             reader.feed(data)

@@ -21,7 +21,6 @@ class PricedReader:
     def __init__(self, reader: Reader, table: Mapping[str, Price], model: str | None) -> None:
         self._reader = reader
         self._table = table
-        self._model = model
         self._price = prices.find(table, model)
 
     def feed(self, data: bytes) -> None:
@@ -30,11 +29,14 @@ class PricedReader:
     @property
     def progress(self) -> Progress:
         seen = self._reader.progress
-        return seen if seen.cost is not None else replace(seen, cost=prices.cost(self._price, seen.tokens))
+        return seen if seen.cost is not None else replace(seen, cost=prices.cost(self._rate(), seen.tokens))
 
     def finish(self, exit_code: int | None, signal: int | None = None, errors: bytes = b"") -> Claim:
         claim = self._reader.finish(exit_code, signal, errors)
         if claim.cost is not None:
             return claim
-        price = prices.find(self._table, claim.model) or self._price
-        return replace(claim, cost=prices.cost(price, claim.tokens))
+        return replace(claim, cost=prices.cost(self._rate(), claim.tokens))
+
+    def _rate(self) -> Price | None:
+        """The price of the model that the program says it uses, or else of the one that it was told to."""
+        return prices.find(self._table, getattr(self._reader, "model", None)) or self._price

@@ -1,0 +1,144 @@
+"""Whole runs with stand-ins for the programs, which print what the real ones did."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+OUTPUTS = Path(__file__).parent / "outputs"
+
+
+@pytest.fixture
+def stand_in(tmp_path, monkeypatch):
+    """Make a program that prints a recorded output, and let PATH have it and the system's programs only."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
+
+    def make(name: str, output: str, *, exit_code: int = 0, first: str = "cat > hello.txt") -> None:
+        program = directory / name
+        recorded = shlex.quote(str(OUTPUTS / output))
+        program.write_text(
+            f'#!/bin/sh\nprintf "%s\\n" "$@" > "{directory}/{name}.args"\n{first}\ncat {recorded}\nexit {exit_code}\n'
+        )
+        program.chmod(0o755)
+
+    return make
+
+
+def args(tmp_path: Path, name: str) -> list[str]:
+    return (tmp_path / "bin" / f"{name}.args").read_text().splitlines()
+
+
+def workers(done) -> list[dict]:
+    assert done.stdout, done.stderr
+    found: list[dict] = json.loads(done.stdout)["workers"]
+    return found
+
+
+def test_claude_is_driven_and_read(repo, stand_in, tmp_path):
+    stand_in("claude", "claude-stream-ok.jsonl")
+    done = repo.parallel("run", "--json", "--program", "claude", "--models", "opus", "-p: do it")
+    (worker,) = workers(done)
+    assert (worker["status"], worker["steps"], worker["cost"]) == ("success", 2, 0.01)
+    assert worker["tokens"] == {"input": 2000, "output": 100, "cache_read": 0, "cache_write": 0}
+    assert worker["session"] == "d7a4d73b-1744-4555-8a34-d4b0a7e0ee69"
+    assert repo.git("show", "architect/parallel-1:hello.txt") == "-p: do it"
+    assert worker["files_modified"] == ["hello.txt"]
+    given = args(tmp_path, "claude")
+    assert given[:7] == [
+        "-p",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--permission-mode",
+        "acceptEdits",
+        "--model",
+    ]
+    assert "--agent" not in given
+    assert given[given.index("--max-turns") + 1] == "50"
+
+
+@pytest.mark.parametrize(
+    ("output", "exit_code", "reason"),
+    [
+        ("claude-denied.jsonl", 0, "permission"),
+        ("claude-maxturns.jsonl", 1, "max_steps"),
+        ("codex-readonly.jsonl", 0, "no_changes"),
+        ("codex-error401.jsonl", 1, "auth"),
+        ("gemini-stream-error401.jsonl", 145, "auth"),
+        ("opencode-error401.jsonl", 0, "auth"),
+    ],
+)
+def test_nobody_is_told_of_a_success_that_git_does_not_show(repo, stand_in, output, exit_code, reason):
+    program = output.partition("-")[0]
+    stand_in(program, output, exit_code=exit_code, first="cat > /dev/null")
+    (worker,) = workers(repo.parallel("run", "--json", "--program", program, "do it"))
+    assert (worker["status"], worker["reason"]) == ("failed", reason)
+    assert worker["files_modified"] == []
+
+
+def test_work_that_was_cut_short_by_a_cap_is_kept(repo, stand_in):
+    stand_in("gemini", "gemini-stream-maxturns.jsonl", exit_code=53)
+    (worker,) = workers(repo.parallel("run", "--json", "--program", "gemini", "do it"))
+    assert (worker["status"], worker["reason"], worker["files_modified"]) == ("partial", "max_steps", ["hello.txt"])
+
+
+def test_aider_reports_beside_its_log_and_not_in_the_worktree(repo, stand_in):
+    copy = f'cp {shlex.quote(str(OUTPUTS / "aider-analytics.jsonl"))} "$8"; echo x > hello.txt; touch .aider.tags'
+    stand_in("aider", "aider-ok.txt", first=copy)
+    (worker,) = workers(repo.parallel("run", "--json", "--program", "aider", "do it"))
+    assert (worker["status"], worker["steps"], worker["cost"]) == ("success", 1, 0.003)
+    assert worker["files_modified"] == ["hello.txt"]
+
+
+def test_prices_of_the_project_make_dollars_of_tokens(repo, stand_in):
+    repo.commit("prices", {".git-parallel.yaml": "prices:\n  gpt-5: {input: 100, output: 1000}\n"})
+    stand_in("codex", "codex-ok.jsonl")
+    done = repo.parallel("run", "--json", "--program", "codex", "--models", "gpt-5,o9", "--budget", "9", "do it")
+    assert [worker["cost"] for worker in workers(done)] == [pytest.approx(0.3), None]
+    assert "codex reports only tokens: without the price of o9" in done.stderr
+
+
+def test_the_first_installed_program_is_used_and_said(repo, stand_in):
+    stand_in("gemini", "gemini-stream-ok.jsonl")
+    stand_in("codex", "codex-ok.jsonl")
+    done = repo.parallel("run", "--json", "do it")
+    assert workers(done)[0]["agent"] == "codex"
+    assert "program: codex (the first one installed)" in done.stderr.splitlines()
+    named = repo.parallel("run", "--json", "--program", "gemini", "do it")
+    assert workers(named)[0]["agent"] == "gemini"
+    assert "first one installed" not in named.stderr
+
+
+def test_without_any_program_nothing_starts(repo, stand_in):
+    done = repo.parallel("run", "do it")
+    assert done.returncode == 2
+    known = "claude, codex, opencode, gemini, aider, architect"
+    assert f"error: none of the known programs is installed: {known}" in done.stderr
+
+
+def test_a_session_goes_on_and_its_totals_are_not_counted_twice(repo, stand_in, tmp_path):
+    stand_in("codex", "codex-ok.jsonl", first="cat >> hello.txt; echo >> hello.txt")
+    (first,) = workers(repo.parallel("run", "--json", "--program", "codex", "do it"))
+    assert first["tokens"]["input"] == 2000
+    session = "01a2283e-aba8-7b30-b036-3506a8ca8207"
+    resumed = (OUTPUTS / "codex-resume.jsonl").read_text().replace("01a2283f-60c8-7fc1-9c01-a930eb4f8574", session)
+    (tmp_path / "resumed.jsonl").write_text(resumed)
+    stand_in("codex", str(tmp_path / "resumed.jsonl"), first="cat >> hello.txt; echo >> hello.txt")
+    (again,) = workers(repo.parallel("retry", "1", "-m", "go on", "--json"))
+    given = args(tmp_path, "codex")
+    assert given[-3:] == ["resume", session, "-"]
+    assert (again["session"], again["tokens"]["input"], again["tokens"]["output"]) == (session, 4000, 200)
+
+
+def test_the_environment_says_as_root_that_it_is_a_sandbox(repo, stand_in):
+    stand_in("claude", "claude-stream-ok.jsonl", first='echo "[$IS_SANDBOX]" > hello.txt')
+    (worker,) = workers(repo.parallel("run", "--json", "--program", "claude", "do it"))
+    assert worker["status"] == "success"
+    expected = "[1]" if os.geteuid() == 0 else "[]"
+    assert repo.git("show", "architect/parallel-1:hello.txt") == expected
