@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -41,6 +42,9 @@ COMMANDS: dict[str, str] = {
 
 # Not for people: name as typed, and module. No task is one word that begins with two underscores.
 HIDDEN = {"__complete": "complete"}
+
+# What the system refuses, not a fault of the program: full, read-only, or somebody else's.
+_OUTSIDE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 
 _TOP_LEVEL = {"-h", "--help", "--version"}
 
@@ -135,6 +139,12 @@ def run(argv: list[str]) -> int:
         # The reader went away (`git parallel log | head`): end as a program killed by SIGPIPE does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        if error.errno not in _OUTSIDE:
+            return _report(error, argv)
+        _say("fatal", f"{(error.strerror or str(error)).lower()}: {error.filename or 'while writing'}")
+        _say("hint", "nothing was removed; put that right and repeat the command")
+        return errors.FATAL
     except Exception as error:
         return _report(error, argv)
     return code if isinstance(code, int) else 0

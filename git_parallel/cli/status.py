@@ -101,6 +101,6 @@ def hints(run: RunView) -> list[str]:
     if run.state != "interrupted":
         return []
     return [
-        f"the supervisor of {run.spec.run} died; its workers were ended, and nothing they did was removed",
+        f"{run.spec.run} has no supervisor any more and its record is not complete; nothing was removed",
         f"to capture their work and finish the record: git parallel wait {run.spec.run}",
     ]

@@ -14,6 +14,7 @@ import msgspec
 from git_parallel.integrate.verdicts import Verdict, current
 from git_parallel.integrate.workers import Candidate
 from git_parallel.layout import branch_name
+from git_parallel.plan import model
 
 Strategy = Literal["merge", "squash", "rebase", "ff"]
 State = Literal["waiting", "landed", "parked", "red", "skipped", "refused"]
@@ -138,12 +139,12 @@ class Merge(msgspec.Struct, kw_only=True):
 
 def encode(merge: Merge) -> bytes:
     """Encode ``merge.json``."""
-    return msgspec.json.format(msgspec.json.encode(merge), indent=1) + b"\n"
+    return msgspec.json.format(model.encode(merge), indent=1) + b"\n"
 
 
 def decode(data: bytes) -> Merge:
     """Decode ``merge.json``. Raises msgspec.MsgspecError."""
-    return msgspec.json.decode(data, type=Merge)
+    return model.decode(data, Merge)
 
 
 def select(

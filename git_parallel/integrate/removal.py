@@ -8,6 +8,7 @@ import msgspec
 
 from git_parallel.git import Repository
 from git_parallel.layout import run_ref
+from git_parallel.plan import model
 from git_parallel.store.objects import batch
 
 Address = tuple[str, int]
@@ -41,13 +42,13 @@ def path(worker: int) -> str:
 
 def encode(removal: Removal) -> bytes:
     """The file's content."""
-    return msgspec.json.encode(removal)
+    return model.encode(removal)
 
 
 def decode(data: bytes | None) -> Removal | None:
     """Read the file's content; None for what is missing or was written by something else."""
     try:
-        return msgspec.json.decode(data, type=Removal) if data is not None else None
+        return model.decode(data, Removal) if data is not None else None
     except msgspec.MsgspecError:
         return None
 

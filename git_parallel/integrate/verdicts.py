@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from git_parallel.git import Repository
-from git_parallel.plan.model import SCHEMA_VERSION, encode
+from git_parallel.plan.model import SCHEMA_VERSION, decode, encode
 from git_parallel.store import objects, record
 from git_parallel.store.reading import Record, read
 from git_parallel.store.refs import Update
@@ -111,7 +111,7 @@ def of_record(recorded: Record | None) -> dict[int, list[Verdict]]:
         if len(parts) != 4 or parts[0] != "workers" or parts[2] != "verdicts":
             continue
         try:
-            verdict = msgspec.json.decode(recorded.file(path) or b"", type=Verdict)
+            verdict = decode(recorded.file(path) or b"", Verdict)
         except msgspec.MsgspecError:
             continue
         found.setdefault(verdict.worker, []).append(verdict)

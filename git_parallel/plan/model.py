@@ -163,7 +163,7 @@ def decode(data: bytes, shape: type[Shape]) -> Shape:
     except msgspec.DecodeError:
         try:
             return msgspec.convert(json.loads(data), shape, str_keys=True)
-        except ValueError as error:
+        except json.JSONDecodeError as error:
             raise msgspec.DecodeError(str(error)) from None
 
 

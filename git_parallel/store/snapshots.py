@@ -152,6 +152,24 @@ def not_captured(stderr: bytes) -> list[str]:
     return left
 
 
+def submodule_work(git: Git, worktree: str) -> list[str]:
+    """What lies in submodules and nowhere else: a capture takes in the commit they stand at, not their content."""
+    if not os.path.exists(os.path.join(worktree, ".gitmodules")):
+        return []
+    output = git.run("status", "--porcelain=v2", "-z", "--ignore-submodules=none", ok=(0, 128)).stdout
+    said = []
+    for field in output.split(b"\0"):
+        parts = field.split(b" ", 8)
+        if len(parts) == 9 and parts[0] == b"1" and parts[2].startswith(b"S"):
+            marks = {"C": "commits", "M": "changes", "U": "untracked files"}
+            found = [what for mark, what in marks.items() if mark in parts[2].decode()]
+            path = os.fsdecode(parts[8])
+            said.append(
+                f"not captured: {path}: {' and '.join(found) or 'work'} in a submodule, kept in the worktree alone"
+            )
+    return said
+
+
 def change(git: Git, before: str, after: str) -> Change:
     """Compare two trees (or commits) path by path; renames count as one path gone and one new."""
     if before == after:

@@ -119,6 +119,7 @@ def _look(context: Context, job: Job, attempt: Attempt) -> _Work:
     _compare(context, job, work, work.seen.tree)
     work.warnings += surroundings.changes(context.repo, context.before, worktree_too=not work.change.paths)
     work.warnings += [f"not captured: {path}" for path in work.seen.missing]
+    work.warnings += snapshots.submodule_work(context.repo.at(job.worktree), job.worktree)
     work.warnings += [f"not captured: {path}: a repository of its own" for path in work.change.nested]
     return work
 

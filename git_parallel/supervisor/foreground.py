@@ -52,6 +52,8 @@ def _supervise(context: Context, held: liveness.Claim, display: Display, *, as_j
         )
     workers = [worker for worker in shown.workers if worker.worker in context.rounds]
     shown = replace(shown, workers=workers, started=begun if context.going_on else shown.started)
+    if supervisor.failures:
+        shown = replace(shown, state="interrupted")
     if as_json:
         print(view.dumps(view.document(shown)))
     else:

@@ -31,6 +31,8 @@ from git_parallel.supervisor.view import WorkerView
 from git_parallel.supervisor.worker import Worker
 
 TICK = 1.0
+# Signals that come closer than this (s) are one: `git parallel` runs below a git that passes signals on.
+BOUNCE = 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 
 
@@ -47,6 +49,7 @@ class Supervisor:
         self.failures: dict[int, str] = {}
         self.interrupted: int | None = None
         self._interrupts = 0
+        self._last_interrupt = float("-inf")
         self._halt = halt.parse(context.spec.halt)
         self._draining: str | None = None
         self._views = {
@@ -208,6 +211,10 @@ class Supervisor:
             return
         if number == signal.SIGHUP:
             return
+        now = time.monotonic()
+        if now - self._last_interrupt < BOUNCE:  # git hands on a Ctrl-C that the terminal has given us already
+            return
+        self._last_interrupt = now
         self._interrupts += 1
         self.interrupted = self.interrupted or number
         self.context.journal.append(

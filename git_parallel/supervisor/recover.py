@@ -20,7 +20,7 @@ from git_parallel.git import Repository
 from git_parallel.layout import RunFiles, State
 from git_parallel.plan.model import Job, Result, RunSpec, decode_result, decode_spec
 from git_parallel.store import record
-from git_parallel.supervisor import files, journal, liveness, rounds, view
+from git_parallel.supervisor import files, journal, liveness, rounds, strays, view
 from git_parallel.supervisor.context import Context, prepare
 from git_parallel.supervisor.finish import Attempt, finish, unstarted
 from git_parallel.supervisor.host import Ending, read_ending
@@ -44,12 +44,25 @@ def recover(repo: Repository, run: str) -> dict[int, Result] | None:
     held = liveness.claim(run_files)
     if held is None:
         return None
+    try:
+        results = _recover(repo, run, run_files)
+    except BaseException:
+        os.close(held.descriptor)  # the file stays: the run is still interrupted, and nobody supervises it
+        raise
+    if results is None:
+        os.close(held.descriptor)
+        return {}
+    held.release()
+    return results
+
+
+def _recover(repo: Repository, run: str, run_files: RunFiles) -> dict[int, Result] | None:
+    """Finish the record; None when nothing of the run had begun, and its files are gone now."""
     data = files.read(run_files.spec)
     if data is None or record.read(repo, run) is None:
         # It died before its branches were made, in the same transaction as its first record: nothing was begun.
         shutil.rmtree(run_files.top)
-        os.close(held.descriptor)
-        return {}
+        return None
     spec = decode_spec(data)
     events = journal.read(run_files.journal)
     context = _context(repo, run_files, spec, events)
@@ -63,7 +76,6 @@ def recover(repo: Repository, run: str) -> dict[int, Result] | None:
     finally:
         context.host.close()
         context.journal.close()
-    held.release()
     return results
 
 
@@ -91,6 +103,9 @@ def _wait_for_guards(run_files: RunFiles, spec: RunSpec, events: list[Event]) ->
             break
         time.sleep(0.05)
     kill_all(lambda: marked({"GIT_PARALLEL_RUN": spec.run}), _KILL_LIMIT)
+    silent = [worker for worker in running if not os.path.exists(run_files.worker(worker).ending)]
+    if silent:  # guard and zygote were killed, too: what the agent had cut loose is known by its place alone
+        strays.end([spec.job(worker).worktree for worker in silent], _KILL_LIMIT)
     for event in events:
         if event.get("act") == "spawn" and event.get("temporary"):
             shutil.rmtree(event["temporary"], ignore_errors=True)

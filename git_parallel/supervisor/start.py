@@ -84,13 +84,14 @@ def plan_run(repo: Repository, request: Request) -> Draft:
     before = surroundings.look(repo)
     base, base_name = _base(repo, request.base, before)
     target = _target(repo, config.target, before)
-    preset = _preset(repo, config)
     tasks = tuple(Task(id=f"t{number}", prompt=prompt) for number, prompt in enumerate(request.tasks, 1))
     if not tasks:
         raise UsageError("no task was given", 'try: git parallel "what is to be done"')
     for task in tasks:
         if not task.title:
             raise UsageError("a task is empty", "say what is to be done, or leave that --task out")
+    preset = _preset(repo, config)
+    for task in tasks:
         launch.check_task(preset, task.prompt)
     pairs = assign.assign(len(tasks), config.models, workers=request.workers, matrix=request.matrix)
     warnings = []
@@ -167,19 +168,21 @@ def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
         draft = replace(draft, spec=_with(draft.spec, base=_with_changes(draft)))
     features = worktrees.features(repo, draft.spec.base)
     for tries_left in reversed(range(_TRIES)):
-        try:
-            with refs.locked(repo):
-                spec = place(draft)
-                run = State(repo.common_dir).run(spec.run)
-                held, journal = _open(run, spec, draft.before.config)
-                worktrees.exclude(
-                    repo, draft.worktree, [worktrees.Place(job.worker, job.branch, job.worktree) for job in spec.jobs]
-                )
+        with refs.locked(repo):
+            spec = place(draft)
+            run = State(repo.common_dir).run(spec.run)
+            held, journal = _open(run, spec, draft.before.config)
+            try:
+                places = [worktrees.Place(job.worker, job.branch, job.worktree) for job in spec.jobs]
+                worktrees.exclude(repo, draft.worktree, places)
                 _first_record(repo, run, spec, journal)
-            break
-        except RaceError:  # somebody made one of the branches without our lock: look for free numbers again
-            _undo(run, held, journal)
-            if not tries_left:
+                break
+            except RaceError:  # somebody made one of the branches without our lock: look for free numbers again
+                _undo(run, held, journal)
+                if not tries_left:
+                    raise
+            except BaseException:
+                _undo(run, held, journal)
                 raise
     begun = {job.worker: rounds.first(spec, job) for job in spec.jobs}
     context = prepare(repo, spec, run, journal, before=draft.before, rounds=begun, features=features)
@@ -255,6 +258,8 @@ def _with_changes(draft: Draft) -> str:
     repo = draft.repo
     if repo.top is None:
         raise UsageError("--with-changes needs a worktree, and this repository is bare")
+    if repo.git.run("ls-files", "--unmerged", "-z").stdout:
+        raise UsageError("--with-changes cannot take in unmerged files", "resolve the conflicts first: git status")
     store = objects.Objects(repo)
     scratch = os.path.join(State(repo.common_dir).top, f"with-changes.{os.getpid()}.index")
     os.makedirs(os.path.dirname(scratch), exist_ok=True)
@@ -290,6 +295,7 @@ def _open(run: RunFiles, spec: RunSpec, config: bytes) -> tuple[liveness.Claim, 
         journal.append("intent", act="branches", branches=[job.branch for job in spec.jobs])
         journal.append("run-started", source="person", durable=True)
     except OSError as error:
+        shutil.rmtree(run.top, ignore_errors=True)
         raise ParallelError(
             f"cannot write the run's files: {error.strerror}: {error.filename or run.top}", "nothing was started"
         ) from error

@@ -173,4 +173,9 @@ def worker_document(view: WorkerView, spec: RunSpec) -> Mapping[str, object]:
 
 def dumps(value: object) -> str:
     """One JSON document, as every ``--json`` prints it."""
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a file's name that is not UTF-8: escaped, as in the record
+        return json.dumps(value, indent=2)
+    return text
