@@ -41,6 +41,7 @@ KINDS = {
     "SIZE": "",
     "TASK": "",
     "TEXT": "",
+    "TIME": "",
     "USD": "",
     "WHEN": "",
     "WORKER": "handles",

@@ -2,7 +2,7 @@
 #
 # git's own completion calls _git_parallel for `git parallel`; without it, `git-parallel` still completes.
 
-__git_parallel_commands="run status watch list show log diff stop wait resume retry compare conflicts review merge cleanup restore push fetch config init doctor demo"
+__git_parallel_commands="run status watch list show log diff stop wait resume retry compare conflicts review merge cleanup restore push fetch agents config init doctor demo"
 
 # Sets options, and in kinds the values of those that take one: "OPTION=KIND", where KIND is a kind of
 # `git parallel __complete`, "file", "none", or words with a colon before and between them; "+" after it: several words.
@@ -90,8 +90,8 @@ __git_parallel_describe ()
 		argument=handles
 		;;
 	restore)
-		options="--branch --worktree --to --from-trash --list --json --help"
-		kinds="--branch=none --to=directory --from-trash=directory"
+		options="--branch --worktree --to --from-trash --at --list --json --help"
+		kinds="--branch=none --to=directory --from-trash=directory --at=none"
 		argument=removed
 		;;
 	push)
@@ -103,6 +103,11 @@ __git_parallel_describe ()
 		options="--logs --json --quiet --help"
 		kinds=""
 		argument=remotes
+		;;
+	agents)
+		options="--json --help"
+		kinds=""
+		argument=none
 		;;
 	config)
 		options="--show-origin --json -z --config --help"

@@ -17,7 +17,7 @@ end
 
 function __git_parallel_using
     set -l words (__git_parallel_typed)
-    set -l known run status watch list show log diff stop wait resume retry compare conflicts review merge cleanup restore push fetch config init doctor demo
+    set -l known run status watch list show log diff stop wait resume retry compare conflicts review merge cleanup restore push fetch agents config init doctor demo
     contains -- "$words[1]" $known; or set words run
     test $words[1] = $argv[1]
 end
@@ -201,6 +201,7 @@ complete -c git-parallel -n '__git_parallel_using restore' -l branch -x -d 'Call
 complete -c git-parallel -n '__git_parallel_using restore' -l worktree -d 'Bring the worktree back too, with what was uncommitted in it (--worktree=PATH: elsewhere)'
 complete -c git-parallel -n '__git_parallel_using restore' -l to -x -a '(__fish_complete_directories)' -d 'Write the files into a new or empty directory DIR'
 complete -c git-parallel -n '__git_parallel_using restore' -l from-trash -x -a '(__fish_complete_directories)' -d 'Move the directory, ignored files and all, from the trash to DIR'
+complete -c git-parallel -n '__git_parallel_using restore' -l at -x -d 'As it was at TIME: the last checkpoint by then'
 complete -c git-parallel -n '__git_parallel_using restore' -l list -d 'Show what can be restored; change nothing'
 complete -c git-parallel -n '__git_parallel_using restore' -l json -d 'Print one JSON document'
 complete -c git-parallel -n '__git_parallel_using restore' -k -a '(__git_parallel_words removed)'
@@ -216,6 +217,9 @@ complete -c git-parallel -n '__git_parallel_using fetch' -l logs -d 'Also what a
 complete -c git-parallel -n '__git_parallel_using fetch' -l json -d 'Print one JSON document'
 complete -c git-parallel -n '__git_parallel_using fetch' -s q -l quiet -d 'Print nothing but what goes wrong'
 complete -c git-parallel -n '__git_parallel_using fetch' -k -a '(__git_parallel_words remotes)'
+
+complete -c git-parallel -n __git_parallel_first -k -a agents -d 'the programs that can do the work'
+complete -c git-parallel -n '__git_parallel_using agents' -l json -d 'Print one JSON document'
 
 complete -c git-parallel -n __git_parallel_first -k -a config -d 'what is in force, and from where'
 complete -c git-parallel -n '__git_parallel_using config' -l show-origin -d 'Say where each value comes from, before it'

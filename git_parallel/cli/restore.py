@@ -1,4 +1,4 @@
-"""``git parallel restore``: bring back what cleanup removed."""
+"""``git parallel restore``: bring back what cleanup removed, or what a running worker had at some time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import click
 from git_parallel.cli import _common
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
-from git_parallel.integrate import restorable, restore
+from git_parallel.integrate import checkpoints, restorable, restore
 from git_parallel.integrate.ignored import Size, measure
 from git_parallel.integrate.removal import Address
 from git_parallel.integrate.restorable import Restorable
 from git_parallel.integrate.restore import Restored
 from git_parallel.plan import config
 from git_parallel.render import removals, terminal, text
+from git_parallel.store.snapshots import Snapshot
 from git_parallel.supervisor import view
 
 SHORT = removals.SHORT
@@ -47,6 +48,7 @@ def _unstick(word: str) -> list[str]:
 @click.option("--path", metavar="PATH", hidden=True)
 @click.option("--to", "directory", metavar="DIR", help="Write the files into a new or empty directory DIR.")
 @click.option("--from-trash", metavar="DIR", help="Move the directory, ignored files and all, from the trash to DIR.")
+@click.option("--at", "when", metavar="TIME", help="As it was at TIME: the last checkpoint by then.")
 @click.option("--list", "as_list", is_flag=True, help="Show what can be restored; change nothing.")
 @_common.json_option
 def command(
@@ -57,12 +59,14 @@ def command(
     path: str | None,
     directory: str | None,
     from_trash: str | None,
+    when: str | None,
     as_list: bool,
     as_json: bool,
 ) -> int:
     """Bring back the branches of workers that cleanup removed, or their worktrees or files.
 
     Nothing that exists is overwritten, and what is restored stays kept as well.
+    With --at, a branch gets the uncommitted files as a commit.
     """
     as_worktree = as_worktree or path is not None
     _check(words, branch=branch, path=path, directory=directory, from_trash=from_trash)
@@ -71,13 +75,15 @@ def command(
         raise UsageError(
             "--worktree, --to, --from-trash and --list exclude each other, and --branch goes with none but --worktree"
         )
+    if when is not None and (as_list or from_trash is not None):
+        raise UsageError("--at goes with a branch, --worktree or --to")
     repo = Repository.discover()
     if as_list:
         return _list(repo, words, as_json)
     if not words:
         raise UsageError("which worker?", "see what can be restored: git parallel restore --list")
     done: list[Restored] = []
-    for item in restorable.named(repo, words):
+    for item in _items(repo, words, when):
         if from_trash is not None:
             done.append(restore.restore_trash(repo, item, from_trash))
         elif directory is not None:
@@ -85,12 +91,18 @@ def command(
         elif as_worktree:
             done.append(restore.restore_worktree(repo, item, path, branch))
         else:
-            done.append(restore.restore_branch(repo, item, branch))
+            whole = item if when is None else checkpoints.committed(repo, item)
+            done.append(restore.restore_branch(repo, whole, branch))
         if not as_json:
             _print(done[-1], worktree=as_worktree)
     if as_json:
         _common.write(view.dumps({"v": 1, "workers": [_document(one) for one in done]}) + "\n")
     return 0
+
+
+def _items(repo: Repository, words: Sequence[str], when: str | None) -> list[Restorable]:
+    items = restorable.named(repo, words)
+    return items if when is None else [checkpoints.at(repo, item, when, time.time()) for item in items]
 
 
 def _check(words: Sequence[str], **single: str | None) -> None:
@@ -157,16 +169,23 @@ def _list(repo: Repository, words: Sequence[str], as_json: bool) -> int:
     items = restorable.named(repo, words) if words else restorable.everything(repo)
     changed = restorable.changed_files(repo, items)
     subjects = restorable.subjects(repo, items)
+    history = {item.address: checkpoints.history(repo, item) for item in items if item.wip is not None}
     sizes = {one.top: measure([one.files]) for item in items for one in item.trash}
     if as_json:
         documents = [
-            removals.restorable_document(item, files=changed.get(item.address), subjects=subjects, sizes=sizes)
+            removals.restorable_document(
+                item,
+                files=changed.get(item.address),
+                subjects=subjects,
+                sizes=sizes,
+                history=history.get(item.address, ()),
+            )
             for item in items
         ]
         _common.write(view.dumps({"v": 1, "workers": documents}) + "\n")
     elif items:
         with terminal.paged(repo.git):
-            _common.write(_listing(repo, items, changed, subjects, sizes))
+            _common.write(_listing(repo, items, changed, subjects, sizes=sizes, history=history))
     else:
         click.echo("nothing was removed that could be restored", err=True)
     return 0
@@ -177,7 +196,9 @@ def _listing(
     items: Sequence[Restorable],
     changed: Mapping[Address, int],
     subjects: Mapping[str, str],
+    *,
     sizes: Mapping[str, Size],
+    history: Mapping[Address, Sequence[Snapshot]],
 ) -> str:
     now = time.time()
     try:
@@ -186,7 +207,13 @@ def _listing(
         expire = None
     return removals.lines(
         removals.restorable_lines(
-            item, files=changed.get(item.address), subjects=subjects, sizes=sizes, now=now, expire=expire
+            item,
+            files=changed.get(item.address),
+            subjects=subjects,
+            sizes=sizes,
+            history=history.get(item.address, ()),
+            now=now,
+            expire=expire,
         )
         for item in items
     )

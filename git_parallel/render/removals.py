@@ -8,10 +8,12 @@ from git_parallel.integrate.cleanup import Outcome
 from git_parallel.integrate.ignored import Size
 from git_parallel.integrate.restorable import Restorable
 from git_parallel.render import text
+from git_parallel.store.snapshots import Snapshot
 from git_parallel.worktrees import Trashed
 
 SHORT = 10
 _INDENT = " " * 9
+_MOST_EARLIER = 10
 
 
 def measured(total: Size) -> str:
@@ -130,7 +132,12 @@ def trashed_document(item: Trashed, total: Size | None) -> Mapping[str, object]:
 
 
 def restorable_document(
-    item: Restorable, *, files: int | None, subjects: Mapping[str, str], sizes: Mapping[str, Size]
+    item: Restorable,
+    *,
+    files: int | None,
+    subjects: Mapping[str, str],
+    sizes: Mapping[str, Size],
+    history: Sequence[Snapshot],
 ) -> Mapping[str, object]:
     """One worker of the JSON of ``restore --list``."""
     state = item.snapshot
@@ -146,6 +153,7 @@ def restorable_document(
         "snapshot_time": state.time if state else None,
         "files": files,
         "staged": state.index is not None if state else False,
+        "checkpoints": [{"commit": one.oid, "time": one.time} for one in history],
         "lost": [{"commit": oid, "subject": subjects.get(oid)} for oid in (state.lost if state else ())],
         "trash": [trashed_document(one, sizes.get(one.top)) for one in item.trash],
     }
@@ -157,6 +165,7 @@ def restorable_lines(
     files: int | None,
     subjects: Mapping[str, str],
     sizes: Mapping[str, Size],
+    history: Sequence[Snapshot],
     now: float,
     expire: float | None,
 ) -> Iterator[str]:
@@ -175,6 +184,11 @@ def restorable_lines(
         yield f"    snapshot  {state.oid[:SHORT]}, {text.age(state.time, now)}{said}"
         for oid in state.lost:
             yield f"    commit    {oid[:SHORT]}{_subject(subjects, oid)} (no branch had it)"
+    earlier = [one for one in history if state is None or one.oid != state.oid]
+    for past in earlier[:_MOST_EARLIER]:
+        yield f"    earlier   {past.oid[:SHORT]}, {text.age(past.time, now)} ({text.clock(past.time)})"
+    if len(earlier) > _MOST_EARLIER:
+        yield f"    earlier   … and {len(earlier) - _MOST_EARLIER} more, back to {text.clock(earlier[-1].time)}"
     for one in item.trash:
         yield f"    trash     {_in_trash(one, sizes.get(one.top), now, expire)}"
 

@@ -6,6 +6,7 @@ could move the cursor, change colours or reorder a line before any of it reaches
 
 from __future__ import annotations
 
+import time
 import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -104,6 +105,11 @@ def moment(timestamp: str | None) -> float | None:
     except ValueError:
         return None
     return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+
+
+def clock(seconds: float) -> str:
+    """A time of day with its date, as the person's clock shows it: ``2026-11-29 14:05:10``."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
 def age(then: float | None, now: float) -> str:

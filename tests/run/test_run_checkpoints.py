@@ -233,6 +233,91 @@ def test_no_time_between_checkpoints_is_an_error(repo, value):
     assert "--checkpoint must be a time greater than 0" in done.stderr
 
 
+# --- bringing one of them back ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def three(repo, start) -> tuple[Running, list[str]]:
+    """A running worker with three checkpoints, whose times differ; their ids, the oldest first."""
+    run = start("--checkpoint", "1s")
+    tips = []
+    for number in range(3):
+        run.does(f"echo {number} > work; echo {number} > only-{number}")
+        eventually(run.holds("work", str(number)), f"checkpoint {number}")
+        tips.append(run.tip())
+    times = [repo.git("show", "-s", "--format=%ct", tip) for tip in tips]
+    assert len(set(times)) == 3
+    return run, tips
+
+
+def test_any_checkpoint_comes_back_into_a_directory(repo, three, tmp_path):
+    _, tips = three
+    for number, tip in enumerate(tips):
+        time_ = repo.git("show", "-s", "--format=%cI", tip)
+        for name, when in ((f"t{number}", time_), (f"i{number}", tip[:10])):
+            done = repo.parallel("restore", "1", "--at", when, "--to", str(tmp_path / name))
+            assert done.returncode == 0, done.stderr
+            assert (tmp_path / name / "work").read_text() == f"{number}\n"
+            assert len(list((tmp_path / name).glob("only-*"))) == number + 1
+
+
+def test_a_checkpoint_comes_back_as_a_branch(repo, three):
+    run, tips = three
+    done = repo.parallel("restore", "1", "--at", tips[1], "--branch", "then")
+    assert done.returncode == 0, done.stderr
+    assert repo.git("show", "then:work") == "1"
+    assert repo.git("rev-parse", "then^{tree}", "then^") == repo.git("rev-parse", f"{tips[1]}^{{tree}}", f"{tips[1]}^1")
+    assert (run.worktree / "work").read_text() == "2\n"
+
+    refused = repo.parallel("restore", "1", "--at", tips[1])  # the worker's own branch is its own
+    assert refused.returncode == 5
+    assert "--branch NAME" in refused.stderr
+
+
+def test_a_checkpoint_comes_back_as_a_worktree_beside_the_workers_own(repo, three):
+    _, tips = three
+    done = repo.parallel("restore", "1", "--at", tips[0], "--worktree=then", "--branch", "then")
+    assert done.returncode == 0, done.stderr
+    assert repo.git("status", "--porcelain", cwd=repo.path / "then").splitlines() == ["?? only-0", "?? work"]
+    assert (repo.path / "then/work").read_text() == "0\n"
+
+
+def test_the_list_shows_them(repo, three):
+    _, tips = three
+    (worker,) = json.loads(repo.parallel("restore", "--list", "1", "--json").stdout)["workers"]
+    assert [one["commit"] for one in worker["checkpoints"]] == tips[::-1]
+    shown = repo.parallel("restore", "--list").stdout
+    assert [line.split()[1].rstrip(",") for line in shown.splitlines() if "earlier" in line] == [
+        tips[1][:10],
+        tips[0][:10],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--at", "nonsense"), 2, "--at must be a time, not 'nonsense'"),
+        (("--at", "2001-01-01"), 128, "nothing was captured of"),
+        (("--at", "10m", "--list"), 2, "--at goes with"),
+        (("--at", "10m", "--from-trash", "x"), 2, "--at goes with"),
+    ],
+)
+def test_a_time_that_cannot_be_is_refused(repo, three, arguments, code, said):
+    run, _ = three
+    done = repo.parallel("restore", "1", *arguments)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert said in done.stderr
+    assert run.tip()
+
+
+def test_without_checkpoints_there_is_no_earlier_state(repo, start):
+    run = start("--checkpoint", "never")
+    run.does("echo work > work")
+    done = repo.parallel("restore", "1", "--at", "now", "--to", "x")
+    assert done.returncode == 128
+    assert "no checkpoint of" in done.stderr
+
+
 # --- when it is time (pure) ------------------------------------------------------------------------
 
 
