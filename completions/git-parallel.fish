@@ -64,6 +64,7 @@ complete -c git-parallel -n '__git_parallel_using run' -l base -x -k -a '(__git_
 complete -c git-parallel -n '__git_parallel_using run' -l target -x -k -a '(__git_parallel_words branches)' -d 'Branch that approved work lands on (default: the current one)'
 complete -c git-parallel -n '__git_parallel_using run' -l with-changes -d 'Take uncommitted changes into the base'
 complete -c git-parallel -n '__git_parallel_using run' -l halt -x -d 'When the run ends before all have ended'
+complete -c git-parallel -n '__git_parallel_using run' -l until -x -d 'End the run with the N-th success, or the first-success; all: when all have ended. Short for --halt'
 complete -c git-parallel -n '__git_parallel_using run' -l retries -x -d 'How often a worker is tried again'
 complete -c git-parallel -n '__git_parallel_using run' -l checkpoint -x -d 'Time between captures of a running worker'\''s files'
 complete -c git-parallel -n '__git_parallel_using run' -l matrix -d 'Run every task with every model'

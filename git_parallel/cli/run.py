@@ -66,6 +66,11 @@ class RunCommand(click.Command):
 @_setting("target", "BRANCH")
 @click.option("--with-changes", is_flag=True, help="Take uncommitted changes into the base.")
 @_setting("halt", "WHEN")
+@click.option(
+    "--until",
+    metavar="N",
+    help="End the run with the N-th success, or the first-success; all: when all have ended. Short for --halt.",
+)
 @_setting("retries", "N")
 @_setting("checkpoint", "SECONDS")
 @click.option("--matrix", is_flag=True, help="Run every task with every model.")
@@ -82,6 +87,7 @@ def command(
     tasks: Sequence[str],
     task_files: Sequence[str],
     base: str | None,
+    until: str | None,
     with_changes: bool,
     matrix: bool,
     allow_empty: bool,
@@ -101,6 +107,8 @@ def command(
     from git_parallel.supervisor import recover, start  # noqa: PLC0415 (not needed for -h)
 
     prompts = _prompts(words, tasks, task_files)
+    if until is not None:
+        flags["halt"] = _until(until, flags.get("halt"))
     repo = Repository.discover()
     config = load(repo, flags, config_file)
     typed = config.workers if config.layer("workers") == "flag" else None
@@ -126,6 +134,17 @@ def command(
     for line in recover.notice(repo):
         click.echo(line, err=True)
     return _run(draft, detach=detach, as_json=as_json, quiet=quiet)
+
+
+def _until(text: str, halted: str | None) -> str:
+    from git_parallel.plan import halt  # noqa: PLC0415 (not needed for -h)
+
+    if halted is not None:
+        raise UsageError("--until and --halt exclude each other")
+    try:
+        return halt.until(text)
+    except ValueError as error:
+        raise UsageError(f"--until {error}, not '{text}'") from None
 
 
 def _prompts(words: Sequence[str], tasks: Sequence[str], task_files: Sequence[str]) -> list[str]:

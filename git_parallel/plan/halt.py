@@ -85,6 +85,20 @@ class Halt(Struct, frozen=True):
         return min(self.number, counts.total)
 
 
+def until(text: str) -> str:
+    """Return the ``--halt`` that ``--until`` (``first-success``, a number of successes, ``all``) stands for.
+
+    Raises ValueError.
+    """
+    if text == "all":
+        return "never"
+    if text == "first-success":
+        return "now,success=1"
+    if re.fullmatch(r"[1-9][0-9]{0,8}", text):
+        return f"now,success={text}"
+    raise ValueError("must be 'first-success', a number of successes from 1 on, or 'all'")
+
+
 def parse(text: str) -> Halt:
     """Parse the value of ``--halt``. Raises ValueError."""
     if text == "never":

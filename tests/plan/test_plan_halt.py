@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from git_parallel.plan.halt import Counts, Halt, parse
+from git_parallel.plan.halt import Counts, Halt, parse, until
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,17 @@ def test_cancelled_and_skipped_workers_do_not_make_a_run_halt():
     counts = Counts.of(9, ended)
     assert counts == Counts(9, success=1, failed=3)
     assert counts.done == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "halt"),
+    [("first-success", Halt("now", "success", 1)), ("3", Halt("now", "success", 3)), ("all", Halt())],
+)
+def test_until_is_short_for_halt(text, halt):
+    assert parse(until(text)) == halt
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "first", "All", "50%", "03", "٣"])
+def test_until_takes_nothing_else(text):
+    with pytest.raises(ValueError, match="must be 'first-success'"):
+        until(text)
