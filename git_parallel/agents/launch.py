@@ -160,7 +160,7 @@ def _wanted(option: str, preset: Preset, values: LaunchValues) -> bool:
     if option in ("read_only", "write"):
         return _read_only(preset, values) == (option == "read_only")
     if option == "role":
-        return values.role is not None and _hands_on_role(preset, values.role)
+        return values.role is not None and _hands_on_role(preset, values.role) and not _replaced(preset, values)
     if option in ("session", "resume"):
         return values.session is not None and values.resume == (option == "resume")
     return getattr(values, option) is not None
@@ -169,6 +169,12 @@ def _wanted(option: str, preset: Preset, values: LaunchValues) -> bool:
 def _read_only(preset: Preset, values: LaunchValues) -> bool:
     """Say whether nothing may be changed: asked for, or by the role ``plan`` of a program that has no roles."""
     return values.read_only or (values.role == "plan" and not _hands_on_role(preset, "plan"))
+
+
+def _replaced(preset: Preset, values: LaunchValues) -> bool:
+    """Say whether the role gives way to the one that changes nothing: few programs take an option twice."""
+    role, read_only = preset.options.get("role", ()), preset.options.get("read_only", ())
+    return values.read_only and role[:1] == read_only[:1]
 
 
 def _hands_on_role(preset: Preset, role: str) -> bool:

@@ -34,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "restore": "get a removed branch or snapshot back",
     "push": "give records of runs to a remote",
     "fetch": "get records of runs from a remote",
+    "agents": "the programs that can do the work",
     "config": "what is in force, and from where",
     "init": "show notes in every git log (opt-in)",
     "doctor": "find and repair trouble",

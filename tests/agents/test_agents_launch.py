@@ -225,11 +225,11 @@ def test_a_session_is_begun_or_gone_on_with():
     )
 
 
-def test_read_only_tasks_get_the_mode_that_writes_nothing_after_the_role():
+def test_read_only_tasks_get_the_mode_that_writes_nothing_in_place_of_the_role():
     command = build(
         load("architect", {}), LaunchValues(task="t", task_file="/f", worktree="/w", role="x", read_only=True)
     )
-    assert command.argv[5:9] == ("--agent", "x", "--agent", "plan")
+    assert command.argv[5:] == ("--agent", "plan", "--", "t")
 
 
 def test_the_environment_is_filled_in_unset_and_left_alone():

@@ -49,6 +49,7 @@ def line(program: str, **values) -> str:
         ("codex", {"session": "t-1"}, "codex exec --json -s workspace-write -"),
         ("opencode", {"model": "p/m"}, "opencode run --format json -m p/m --agent build"),
         ("opencode", {"role": "plan"}, "opencode run --format json --agent plan"),
+        ("opencode", {"read_only": True}, "opencode run --format json --agent plan"),
         ("opencode", {"session": "s", "resume": True}, "opencode run --format json --agent build -s s"),
         ("gemini", {"model": "m"}, "gemini -o stream-json --skip-trust --approval-mode yolo -m m"),
         ("gemini", {"role": "plan"}, "gemini -o stream-json --skip-trust --approval-mode plan"),
