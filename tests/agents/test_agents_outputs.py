@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -436,6 +437,25 @@ def test_much_output_costs_no_memory(program):
     assert peak < LINE * 4
     found.feed(b"\n")
     assert found.finish(1).outcome == "failed"
+
+
+@pytest.mark.parametrize("program", STREAMS)
+def test_lines_that_tell_nothing_are_hardly_looked_at(program):
+    dull = {
+        "claude": {"type": "stream_event", "event": {"delta": {"type": "text_delta", "text": "some words"}}},
+        "codex": {"type": "item.updated", "item": {"id": "item_1", "type": "todo_list", "items": ["x" * 200]}},
+        "opencode": {"type": "step_start", "sessionID": "ses_1", "part": {"type": "step-start", "snapshot": "0" * 40}},
+        "gemini": {"type": "tool_result", "tool_id": "t", "status": "success", "output": "x" * 200},
+        "qwen": {"type": "user", "message": {"content": [{"type": "tool_result", "content": "x" * 200}]}},
+        "pi": {"type": "message_update", "message": {"content": "x" * 200}},
+    }
+    data = lines(dull[program]) * 2000
+    found = reader(program)
+    start = time.process_time()
+    for _ in range(20):
+        found.feed(data)
+    assert len(data) * 20 / (time.process_time() - start) > 100e6
+    assert found.progress.action is None
 
 
 # Small things

@@ -88,7 +88,7 @@ class EventReader:
         return Progress(
             step=self.steps,
             cost=self.cost,
-            action=self.action or readable(self._noise) or None,
+            action=self.doing() or readable(self._noise) or None,
             tokens=self.tokens,
             retries=self.retries,
             rate_limited=self.limited,
@@ -125,6 +125,10 @@ class EventReader:
     def event(self, event: dict[str, Any]) -> None:
         """Fold one event into the totals. Must not raise."""
         raise NotImplementedError
+
+    def doing(self) -> str | None:
+        """Say what the program does now."""
+        return self.action
 
     def ended(self) -> None:
         """Be told that nothing more comes."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from git_parallel.agents.readers.events import DONE, TEXT, EventReader, Said, api_failure
+from git_parallel.agents.claim import Exit
+from git_parallel.agents.readers.events import DONE, TEXT, EventReader, Said, Where, api_failure
 from git_parallel.agents.readers.lines import last_line, one_line
 from git_parallel.agents.readers.values import at, whole, word
+
+_SHOWN = 40  # pieces, each a few words
 
 
 class GeminiReader(EventReader):
@@ -14,7 +18,11 @@ class GeminiReader(EventReader):
 
     DULL: ClassVar[tuple[bytes, ...]] = (b'{"type":"tool_result"',)
 
-    _speaking = False
+    def __init__(self, exits: Mapping[int, Exit], where: Where | None = None) -> None:
+        super().__init__(exits, where)
+        self._pieces: list[str] = []  # the answer so far, or the last one
+        self._length = 0
+        self._speaking = False
 
     def known(self, line: bytes) -> bool:
         return line.startswith(b'{"type":"message"') and b'"role":"user"' in line[:160]
@@ -37,13 +45,23 @@ class GeminiReader(EventReader):
 
     def _message(self, event: dict[str, Any]) -> None:
         piece = event.get("content")
-        if not isinstance(piece, str):
+        if not isinstance(piece, str) or not piece:
             return
-        before = self.text or "" if self._speaking and event.get("delta") is True else ""
-        self._speaking = True
-        self.text = (before + piece)[:TEXT]
-        self.limited = False
-        self.action = last_line(self.text[-400:].encode("utf-8", "replace")) or self.action
+        if not self._speaking or event.get("delta") is not True:
+            self._pieces, self._length = [], 0
+        self._speaking, self.limited = True, False
+        if self._length < TEXT:
+            self._pieces.append(piece[: TEXT - self._length])
+            self._length += len(self._pieces[-1])
+
+    def doing(self) -> str | None:
+        if not self._speaking:
+            return self.action
+        said = "".join(self._pieces[-_SHOWN:])[-400:]
+        return last_line(said.encode("utf-8", "replace")) or self.action
+
+    def ended(self) -> None:
+        self.text = "".join(self._pieces) or None
 
     def _result(self, event: dict[str, Any]) -> None:
         stats = event.get("stats")
