@@ -140,6 +140,11 @@ class RunFiles(Struct, frozen=True):
         return os.path.join(self.top, "hooks")
 
     @property
+    def notify(self) -> str:
+        """``notify``: what the command that is told of the run's end was given, and what it wrote."""
+        return os.path.join(self.top, "notify")
+
+    @property
     def output(self) -> str:
         """``supervisor.log``: what a detached supervisor would have printed."""
         return os.path.join(self.top, "supervisor.log")

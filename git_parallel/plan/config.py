@@ -68,6 +68,7 @@ class Config(Struct, frozen=True, kw_only=True):
     message: str | None
     check_timeout: float | None
     notify: str | None
+    bell: bool
     trash_expire: float | None
     lfs: str
     origins: Mapping[str, Origin]

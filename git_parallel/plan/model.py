@@ -87,6 +87,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     allow_empty: bool = False
     grace: float = 10.0
     checkpoint: float | None = 120.0
+    notify: str | None = None
+    bell: bool = True
     preset: dict[str, Any] = {}
 
     def task(self, task_id: str) -> Task:

@@ -25,6 +25,8 @@ _MONEY = re.compile(_NUMBER + r"(?:[eE][+-]?[0-9]{1,3})?")
 _UNITS = {"d": DAY, "h": HOUR, "m": MINUTE, "s": 1}
 # As git's own numbers have them: k, m and g are powers of 1024.
 _BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+# git's words for it.
+_SWITCH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _SIZE = re.compile(rf"({_NUMBER})([kmgt]?)", re.IGNORECASE)
 LARGEST = 1024 * _BINARY["t"]
 """Bytes."""
@@ -134,6 +136,12 @@ def _seconds(text: str) -> float:
     raise ValueError(f"must be a time greater than 0 (seconds, or like 90s, 15m, 2h, 7d), not {quoted(text)}")
 
 
+def _switch(text: str) -> bool:
+    if text.lower() in _SWITCH:
+        return _SWITCH[text.lower()]
+    raise ValueError(f"must be true or false, not {quoted(text)}")
+
+
 def _size(text: str) -> int:
     found = _SIZE.fullmatch(text)
     number = float(found[1]) * _BINARY[found[2].lower()] if found else math.nan
@@ -215,6 +223,7 @@ def _models(text: str) -> tuple[str, ...]:
 MONEY = Kind("US dollars, greater than 0", _money, _show_number)
 SECONDS = Kind("seconds, or a time like 90s, 15m, 2h, 7d, 1h30m", _seconds, _show_seconds)
 SIZE = Kind("bytes, or a size like 512k, 100m, 2g", _size, _show_size)
+SWITCH = Kind("true or false", _switch, lambda value: str(value).lower())
 TEXT = Kind("a name", _text)
 MESSAGE = Kind("a message, its subject in the first line", _message)
 COMMAND = Kind("a command line for sh", _command)

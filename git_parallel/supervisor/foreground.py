@@ -14,7 +14,7 @@ from git_parallel.errors import ParallelError
 from git_parallel.plan.model import Result
 from git_parallel.render import table, terminal
 from git_parallel.render.live import Display
-from git_parallel.supervisor import liveness, view
+from git_parallel.supervisor import liveness, notify, view
 from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.exit import run_exit_code
 from git_parallel.supervisor.journal import timestamp
@@ -62,6 +62,10 @@ def _supervise(context: Context, held: liveness.Claim, display: Display, *, as_j
         )
     if not as_json and not quiet:
         _point_onward([result for result in results.values() if result.files_modified])
+    if supervisor.interrupted is None:  # else the person is there
+        notify.ring(context.spec, shown)
+    if warning := notify.run_command(context, shown):
+        _say(f"warning: {warning}")
     if supervisor.interrupted is not None:
         return 128 + supervisor.interrupted
     ended = [result for number, result in results.items() if number in context.rounds]
@@ -69,10 +73,15 @@ def _supervise(context: Context, held: liveness.Claim, display: Display, *, as_j
 
 
 def _point_onward(with_work: list[Result]) -> None:
-    """Say what to type next, where there is something to look at; a terminal that has gone is no failure."""
+    """Say what to type next, where there is something to look at."""
     if with_work:
-        with suppress(OSError):
-            print("hint: look through the branches and decide: git parallel review", file=sys.stderr, flush=True)
+        _say("hint: look through the branches and decide: git parallel review")
+
+
+def _say(line: str) -> None:
+    """Print a line for the person; a terminal that has gone is no failure."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 def detached(draft: Draft) -> str:

@@ -137,6 +137,8 @@ def plan_run(repo: Repository, request: Request) -> Draft:
         allow_empty=request.allow_empty,
         grace=config.grace,
         checkpoint=config.checkpoint,
+        notify=config.notify,
+        bell=config.bell,
         preset=presets.as_data(preset),
     )
     notes = () if config.program is not None else (f"program: {preset.name} (the first one installed)",)

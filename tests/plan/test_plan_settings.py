@@ -53,6 +53,8 @@ def parse(name: str, *texts: str) -> object:
         ("strategy", "ff", "ff"),
         ("lfs", "skip", "skip"),
         ("check", "make\ntest", ("make\ntest",)),
+        ("bell", "false", False),
+        ("bell", "ON", True),
         ("notify", "notify-send done", "notify-send done"),
     ],
 )
@@ -72,6 +74,7 @@ def test_values_that_are_right(name, text, value):
             "2,5", "", ".")),
         *(("timeout", text) for text in ("0", "0s", "-5", "nan", "inf", "1e3", "5x", "5 m", "m", "30s1m",
             "1m1m", "366d")),
+        *(("bell", text) for text in ("", "maybe", "2")),
         *(("max_disk", text) for text in ("0", "0k", "0.5", "-1", "1 g", "1gb", "k", "", "1025t", "9" * 400)),
         ("grace", "none"),
         ("trash_expire", "none"),
