@@ -73,25 +73,37 @@ class Change(Struct, frozen=True):
 
 
 def look(
-    repo: Repository, worktree: str, admin: str, scratch: str, leave: Sequence[str] = (), *, thorough: bool = False
+    repo: Repository,
+    worktree: str,
+    admin: str,
+    scratch: str,
+    leave: Sequence[str] = (),
+    *,
+    thorough: bool = False,
+    again: bool = False,
 ) -> Look:
     """Read a linked worktree's state into objects. ``scratch`` is a path for the temporary index.
 
     ``leave`` are excluding pathspecs for untracked files that nobody wants. ``thorough`` also looks at files
-    that git was told not to look at (``update-index --assume-unchanged``, ``--skip-worktree``).
+    that git was told not to look at (``update-index --assume-unchanged``, ``--skip-worktree``). ``again``:
+    ``scratch`` is what an earlier look left there, and the worktree's own index is still the same; what did not
+    change since then is not read again.
 
     Raises GitError when git cannot read the worktree or write objects; nothing of the worktree is changed.
     """
     # Named, not found: were the worktree's .git file gone, git would find the repository around it.
     git = Git((f"--git-dir={admin}", f"--work-tree={worktree}"), worktree)
-    return look_at(git, admin, scratch, leave, thorough=thorough)
+    return look_at(git, admin, scratch, leave, thorough=thorough, again=again)
 
 
-def look_at(git: Git, admin: str, scratch: str, leave: Sequence[str] = (), *, thorough: bool = False) -> Look:
+def look_at(
+    git: Git, admin: str, scratch: str, leave: Sequence[str] = (), *, thorough: bool = False, again: bool = False
+) -> Look:
     """The same for the worktree that ``git`` works in; ``admin`` is its own git directory."""
     asked = git.run("rev-parse", "HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD", ok=(0, 128))
     head, head_tree, name = asked.lines if asked.returncode == 0 else (None, None, None)
-    copy_index(os.path.join(admin, "index"), scratch)
+    if not again:
+        copy_index(os.path.join(admin, "index"), scratch)
     env = {"GIT_INDEX_FILE": scratch}
     if thorough:
         _show_hidden(git, env)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
 
 from git_parallel import worktrees
 from git_parallel.agents import launch
@@ -41,6 +40,18 @@ def due(now: float, *, every: float, looked: float, stirred: float) -> bool:
     return since >= every or quiet
 
 
+_Stamp = tuple[int, int, int]
+
+
+def _stamp(path: str) -> _Stamp | None:
+    """What changes whenever git writes a file anew; None when there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 class Checkpoints:
     """The checkpoints of one worker. Methods may be called from any thread."""
 
@@ -51,6 +62,9 @@ class Checkpoints:
         self._closed = False
         self._tip = context.rounds[job.worker].wip
         self._last: tuple[str | None, ...] | None = None
+        self._scratch = os.path.join(context.files.worker(job.worker).top, "checkpoint.index")
+        self._index: _Stamp | None = None
+        self._staged: str | None = None
 
     def take(self) -> str | None:
         """Make a checkpoint when something has changed since the last one, and return its commit.
@@ -64,18 +78,19 @@ class Checkpoints:
         """Make no more; one that is being made is waited for."""
         with self._lock:
             self._closed = True
+            self._tidy()
 
     def _take(self) -> str | None:
         context, job = self._context, self._job
         admin = worktrees.paired(context.repo, job.worktree)
         if admin is None:
             return None
-        with self._scratch() as scratch:
-            seen = snapshots.look(context.repo, job.worktree, admin, scratch, launch.pathspecs(context.preset))
-            snapshots.copy_index(os.path.join(admin, "index"), scratch)
-            # Writing the tree of an index takes that index's lock: a copy's here, never the agent's.
-            staged = snapshots.staged_tree(context.repo.at(job.worktree), scratch)
-        state = (seen.head, seen.branch, seen.tree, staged)
+        try:
+            seen = self._look(admin)
+        except BaseException:
+            self._tidy()
+            raise
+        state = (seen.head, seen.branch, seen.tree, self._staged)
         if state == self._last:
             return None
         if self._last is None and not seen.dirty and seen.head == context.rounds[job.worker].start:
@@ -85,7 +100,7 @@ class Checkpoints:
             context.objects,
             seen,
             f"git parallel {context.spec.run}/{job.worker}: checkpoint",
-            index_tree=staged,
+            index_tree=self._staged,
             previous=self._tip,
         )
         with refs.locked(context.repo):
@@ -93,15 +108,27 @@ class Checkpoints:
         self._tip, self._last = commit, state
         return commit
 
-    @contextlib.contextmanager
-    def _scratch(self) -> Iterator[str]:
-        path = os.path.join(self._context.files.worker(self._job.worker).top, "checkpoint.index")
-        try:
-            yield path
-        finally:
-            for name in (path, f"{path}.lock"):  # the lock is what an earlier supervisor's death left
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(name)
+    def _look(self, admin: str) -> snapshots.Look:
+        """See what lies there; while the agent leaves its index alone, only what has changed is read."""
+        context, job = self._context, self._job
+        index = os.path.join(admin, "index")
+        now = _stamp(index)
+        again = now is not None and now == self._index and os.path.exists(self._scratch)
+        if not again:
+            self._tidy()
+            snapshots.copy_index(index, self._scratch)
+            # Writing the tree of an index takes that index's lock: a copy's here, never the agent's.
+            self._staged = snapshots.staged_tree(context.repo.at(job.worktree), self._scratch)
+        leave = launch.pathspecs(context.preset)
+        seen = snapshots.look(context.repo, job.worktree, admin, self._scratch, leave, again=again)
+        self._index = now
+        return seen
+
+    def _tidy(self) -> None:
+        self._index = None
+        for name in (self._scratch, f"{self._scratch}.lock"):  # the lock is what somebody's death left
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)
 
 
 def newest(context: Context, job: Job) -> str | None:

@@ -211,6 +211,18 @@ def test_neither_index_nor_lock_of_the_agent_is_touched(repo, start):
     assert (admin / "index.lock").exists()
 
 
+def test_a_file_that_is_ignored_and_staged_is_taken_from_then_on(repo, start):
+    repo.commit("ignore", {".gitignore": "*.o\n"})
+    run = start("--checkpoint", "0.5s")
+    run.does("echo object > a.o; echo work > work")
+    eventually(run.holds("work", "work"), "a checkpoint")
+    run.does("git add -f a.o")
+    eventually(run.holds("a.o", "object"), "a checkpoint with it")
+    run.does("git rm -q --cached a.o; rm work")
+    eventually(lambda: "work" not in repo.git("ls-tree", "--name-only", run.ref).split(), "a checkpoint without it")
+    assert repo.git("ls-tree", "--name-only", run.ref).split() == [".gitignore", "README", "src"]
+
+
 def test_what_git_ignores_is_not_taken(repo, start):
     repo.commit("ignore", {".gitignore": "*.o\n"})
     run = start("--checkpoint", "0.5s")
