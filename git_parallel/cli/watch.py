@@ -11,6 +11,7 @@ import click
 from git_parallel.cli import _common, _runs, status
 from git_parallel.cli._runs import Chosen
 from git_parallel.git import Repository
+from git_parallel.plan.model import Limits
 from git_parallel.render import table, terminal
 from git_parallel.render.live import Display
 from git_parallel.supervisor.view import RunView
@@ -45,8 +46,9 @@ def command(words: Sequence[str]) -> int:
 
 def _follow(repo: Repository, chosen: Sequence[Chosen], *, colour: bool) -> list[RunView]:
     """Show the workers until none of them is at work any more; return their runs as they are then."""
-    display = Display(sys.stdout, live=True, quiet=False, colour=colour)
     runs = [one.narrowed for one in chosen]
+    limits = runs[0].spec.limits if len(runs) == 1 else Limits()
+    display = Display(sys.stdout, live=True, quiet=False, colour=colour, limits=limits)
     try:
         while True:
             display.update([worker for run in runs for worker in run.workers], time.time())

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, cast
 
+from git_parallel.plan.model import Limits
 from git_parallel.render import table, terminal, text
 from git_parallel.supervisor.view import WorkerView
 
@@ -26,6 +27,7 @@ _LAST_WAIT = 2.0  # seconds that close() gives a held terminal
 
 # Many workers may change at once; a person sees no more than this anyway.
 _LEAST_BETWEEN = 0.1
+_NO_LIMITS = Limits()
 
 _PASSING = ("queued", "preparing", "finishing")
 _BUSY = ("running", "blocked", "finishing", "preparing")
@@ -35,12 +37,16 @@ class Display:
     """The progress of one run on ``stream``.
 
     ``live`` redraws a table in place and needs a terminal; ``quiet`` shows neither table nor transitions.
+    ``limits`` are those of the run, of which the table tells how much is used.
     Nothing here raises when the stream's reader has gone.
     """
 
-    def __init__(self, stream: IO[str], *, live: bool, quiet: bool, colour: bool | None = None) -> None:
+    def __init__(
+        self, stream: IO[str], *, live: bool, quiet: bool, colour: bool | None = None, limits: Limits = _NO_LIMITS
+    ) -> None:
         self._stream = _Patient(stream)
         self._quiet = quiet
+        self._limits = limits
         self._colour = live and not os.environ.get("NO_COLOR") if colour is None else colour
         self._seen: dict[int, str] = {}
         self._live = _start_live(self._stream) if live and not quiet and terminal.can_redraw(stream) else None
@@ -59,7 +65,7 @@ class Display:
             from rich.text import Text  # noqa: PLC0415 (only on a terminal)
 
             columns, lines = self._live.console.size
-            drawn = fitted(views, now=now, width=columns, height=lines, colour=self._colour)
+            drawn = fitted(views, now=now, width=columns, height=lines, colour=self._colour, limits=self._limits)
             self._live.update(Text.from_ansi(drawn, no_wrap=True, overflow="crop", end=""), refresh=True)
 
     def message(self, line: str, *, always: bool = False) -> None:
@@ -110,7 +116,15 @@ def transition(view: WorkerView) -> str:
     return f"{head}: {title}" if title else head
 
 
-def fitted(views: Sequence[WorkerView], *, now: float, width: int, height: int, colour: bool) -> str:
+def fitted(
+    views: Sequence[WorkerView],
+    *,
+    now: float,
+    width: int,
+    height: int,
+    colour: bool,
+    limits: Limits = _NO_LIMITS,
+) -> str:
     """The live table in at most ``height`` lines: workers at work first, the rest folded into a count. Pure."""
     room = max(1, height - 3)  # header, the line below, and one for the cursor
     shown = list(views)
@@ -124,7 +138,7 @@ def fitted(views: Sequence[WorkerView], *, now: float, width: int, height: int, 
     if folded:
         counts = table.tallied(Counter(table.standing(view) for view in folded))
         lines.append(text.clip(f"… and {len(folded)} more: {counts}", width))
-    lines.append(text.paint(text.clip(_footer(views, now), width), "dim", colour))
+    lines.append(text.paint(text.clip(_footer(views, now, limits), width), "dim", colour))
     return "\n".join(lines)
 
 
@@ -137,11 +151,13 @@ def _urgency(view: WorkerView) -> tuple[int, float]:
     return (2, view.worker)
 
 
-def _footer(views: Sequence[WorkerView], now: float) -> str:
+def _footer(views: Sequence[WorkerView], now: float, limits: Limits) -> str:
     starts = [started for view in views if (started := text.moment(view.started)) is not None]
-    parts = [table.tally(views), text.total_money([table.cost(view) for view in views if table.began(view)])]
+    money = text.total_money([table.cost(view) for view in views if table.began(view)])
+    parts = [table.tally(views), f"{money} of {text.money(limits.budget)}" if limits.budget is not None else money]
     if starts:
-        parts.append(text.duration(now - min(starts)))
+        past = text.duration(now - min(starts))
+        parts.append(f"{past} of {text.duration(limits.timeout)}" if limits.timeout is not None else past)
     return " · ".join(parts)
 
 

@@ -35,7 +35,7 @@ def run(draft: Draft, *, detach: bool, as_json: bool, quiet: bool) -> int:
         return 0
     context, held = draft.begin()
     live = sys.stderr.isatty() and not quiet and not as_json
-    display = Display(sys.stderr, live=live, quiet=quiet)
+    display = Display(sys.stderr, live=live, quiet=quiet, limits=context.spec.limits)
     if not quiet:
         display.message(f"run {context.spec.run}" + (" goes on" if context.going_on else ""))
     return _supervise(context, held, display, as_json=as_json, quiet=quiet)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from git_parallel.plan.model import Result
+from git_parallel.plan.model import Limits, Result
 from git_parallel.render import live, text
 from git_parallel.render.live import Display
 from git_parallel.supervisor.view import Progress, WorkerView
@@ -161,6 +161,19 @@ def test_the_table_fits_the_height_and_folds_those_who_wait() -> None:
     assert [line.split()[0] for line in drawn[1:7]] == ["3", "4", "5", "6", "7", "8"]
     assert drawn[7] == "… and 33 more: 2 success, 31 queued"
     assert drawn[8].startswith("5 success, 3 running, 31 queued · $2.50 + ?")
+
+
+def test_the_last_line_tells_how_much_of_the_runs_limits_is_used() -> None:
+    views = [success(1, since="2026-11-29T16:50:01.000Z"), view(2, state="running", started=START)]
+    limits = Limits(budget=5.0, timeout=1800.0)
+    last = live.fitted(views, now=NOW, width=80, height=10, colour=False, limits=limits).splitlines()[-1]
+    assert (
+        last
+        == live.fitted(views, now=NOW, width=80, height=10, colour=False)
+        .splitlines()[-1]
+        .replace("$0.50 + ?", "$0.50 + ? of $5.00")
+        + " of 30m00s"
+    )
 
 
 @pytest.mark.parametrize("height", [1, 2, 4, 5, 24])

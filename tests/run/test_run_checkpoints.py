@@ -209,6 +209,14 @@ def test_neither_index_nor_lock_of_the_agent_is_touched(repo, start):
     eventually(run.holds("loose", "loose"), "a checkpoint in spite of the lock")
     assert ((admin / "index").read_bytes(), (admin / "index").stat().st_mtime_ns) == before
     assert (admin / "index.lock").exists()
+    index = repo.git("show", "-s", "--format=%(trailers:key=Architect-Index,valueonly)", run.ref)
+    assert repo.git("ls-tree", "-r", "--name-only", index).split() == ["README", "src/a.txt", "staged"]
+
+    (admin / "index.lock").unlink()
+    os.utime(admin / "index", ns=(0, before[1] + 1))  # the index looks new, so that all of it is looked at again
+    run.does("echo more > loose")
+    eventually(run.holds("loose", "more"), "another checkpoint")
+    assert ((admin / "index").read_bytes(), (admin / "index").stat().st_mtime_ns) == (before[0], before[1] + 1)
 
 
 def test_a_file_that_is_ignored_and_staged_is_taken_from_then_on(repo, start):
