@@ -214,6 +214,7 @@ class Held:
             raise OverlapError(self.place, found, "local changes")
         if found := in_the_way(self.place, self.changed):
             raise OverlapError(self.place, found, "untracked files")
+        # What `status` does not show (`update-index --assume-unchanged`), git itself still sees.
         try:
             self._git("read-tree", "-n", "-m", "-u", "--no-recurse-submodules", self.old, self.new)
         except GitError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -9,6 +10,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -193,6 +197,26 @@ def test_a_lock_that_is_not_ours_stays(repo):
     assert (repo.path / ".git/index.lock").read_text() == ""
 
 
+@contextmanager
+def writer_of(fifo: Path, process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Hold the fifo open from when somebody reads it: what they do goes on at the end of the block."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            descriptor = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+            break
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            assert process.poll() is None, "it ended before it read the fifo"
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def test_a_git_that_outlives_us_keeps_the_landing_locked(repo):
     """git parallel alone is killed while its git still writes: nobody may meddle until that git has ended."""
     run = landable(repo, {"README": "theirs\n", "zzz": "z\n"})
@@ -207,7 +231,7 @@ def test_a_git_that_outlives_us_keeps_the_landing_locked(repo):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    with fifo.open("wb"):  # opens once the filter reads it
+    with writer_of(fifo, process):
         process.kill()
         process.wait()
         done = repo.parallel("merge", "--continue", "--yes")
@@ -242,7 +266,7 @@ def test_ctrl_c_while_the_target_moves_waits_until_files_and_target_agree(repo):
     )
     timer = threading.Timer(60, process.kill)
     timer.start()
-    with fifo.open("wb"):
+    with writer_of(fifo, process):
         os.killpg(process.pid, signal.SIGINT)  # as the terminal does: to all of the group
     process.wait()
     timer.cancel()
