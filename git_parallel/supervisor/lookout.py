@@ -15,8 +15,10 @@ from git_parallel.supervisor import checkpoints, disk
 from git_parallel.supervisor.worker import Worker
 
 _TICK = 0.5
-# Looking may take at most this share of the time.
-_SHARE = 0.05
+# Looking may take at most these shares of the time: at one worker, so that a big worktree does not keep the
+# others waiting, and at all of them together.
+_SHARE_EACH = 0.05
+_SHARE = 0.25
 # A worktree's size is measured at most so often (s).
 _MEASURE_EVERY = 5.0
 
@@ -34,6 +36,7 @@ class Lookout:
         self._over = threading.Event()
         self._looked: dict[int, float] = {}
         self._measured: dict[int, float] = {}
+        self._next: dict[int, float] = {}
         self._said: set[tuple[int, str]] = set()
         self._thread = threading.Thread(target=self._live, name="lookout", daemon=True)
 
@@ -52,12 +55,13 @@ class Lookout:
                 if self._over.is_set() or not self._visit(worker, begun):
                     continue
                 took = time.monotonic() - begun
+                self._next[worker.job.worker] = begun + took / _SHARE_EACH
                 self._over.wait(took / _SHARE - took)
 
     def _visit(self, worker: Worker, now: float) -> bool:
         """Do what is due; say whether anything was."""
         number, stirred = worker.job.worker, worker.stirred_at
-        if stirred is None:  # no agent runs
+        if stirred is None or now < self._next.get(number, now):  # no agent runs, or it is not its turn
             return False
         visited = False
         if self._measure and now - self._measured.get(number, 0.0) >= _MEASURE_EVERY:
