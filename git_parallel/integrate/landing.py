@@ -187,8 +187,8 @@ class Landing:
         from git_parallel.integrate import union  # noqa: PLC0415 (not for one branch at a time)
 
         said = [message.compose(branch, self.merge.strategy, self.merge.template) for branch in branches]
-        wanted = [(branch.branch, branch.head, words) for branch, words in zip(branches, said, strict=True)]
-        steps = union.build(self.repo, self.merge.strategy, onto, wanted)
+        wanted = [(branch.head, words) for branch, words in zip(branches, said, strict=True)]
+        steps = union.build(self.repo, self.objects, self.merge.strategy, onto, wanted)
         if steps is None:
             return None
         self._chain.trees.update((step.commit, step.tree) for step in steps)

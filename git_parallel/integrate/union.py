@@ -17,26 +17,30 @@ from git_parallel.integrate import changes
 from git_parallel.integrate.chain import Step
 from git_parallel.integrate.changes import Changed
 from git_parallel.integrate.plan import Strategy
-from git_parallel.store import objects
+from git_parallel.store.objects import Objects, people
 
 # A ref must not outlive a power cut that its objects did not. Loose, they are read again without opening a pack.
 _SAFE = ("-c", "core.fsync=objects", "-c", "core.fsyncMethod=batch", "-c", "fastimport.unpackLimit=2000")
 
+_SHORT_WAY = 25  # commits
 
-def build(repo: Repository, strategy: Strategy, onto: str, wanted: Sequence[tuple[str, str, str]]) -> list[Step] | None:
-    """Put branches (full ref, head, message) on top of each other; None when they may meet.
 
-    ``strategy`` is ``merge`` or ``squash``. Three git calls, however many branches.
+def build(
+    repo: Repository, known: Objects, strategy: Strategy, onto: str, wanted: Sequence[tuple[str, str]]
+) -> list[Step] | None:
+    """Put branches (head, message) on top of each other; None when they may meet.
+
+    ``strategy`` is ``merge`` or ``squash``. Two git calls, however many branches.
     """
-    if not _all_contain(repo, onto, [ref for ref, _, _ in wanted]):
+    if not all(_contains(known, onto, head) for head, _ in wanted):
         return None
-    found = changes.compare(repo, [(onto, head) for _, head, _ in wanted])
+    found = changes.compare(repo, [(onto, head) for head, _ in wanted])
     if not apart(found):
         return None
     stream = _stream(repo, strategy, onto, wanted, found)
     answers = repo.common.run(*_SAFE, "fast-import", "--quiet", "--done", "--date-format=raw", stdin=stream).lines
     steps, at = [], onto
-    for number, (_, head, message) in enumerate(wanted):
+    for number, (head, message) in enumerate(wanted):
         commit, tree = answers[2 * number], answers[2 * number + 1].split(" ")[2].split("\t")[0]
         parents = (at, head) if strategy == "merge" else (at,)
         steps.append(Step(at, head, commit, tree, parents, message, tuple(found[number])))
@@ -61,26 +65,33 @@ def apart(branches: Sequence[Sequence[Changed]]) -> bool:
     return True
 
 
-def _all_contain(repo: Repository, commit: str, branches: Sequence[str]) -> bool:
-    done = repo.common.run("for-each-ref", f"--contains={commit}", "--format=%(refname)", *branches)
-    return set(branches) <= set(done.lines)
+def _contains(known: Objects, commit: str, head: str) -> bool:
+    """Whether a short way back from ``head`` along first parents comes to ``commit``, as from most workers' heads."""
+    for _ in range(_SHORT_WAY):
+        if head == commit:
+            return True
+        parents = known.read_commit(head)[1]
+        if not parents:
+            return False
+        head = parents[0]
+    return head == commit
 
 
 def _stream(
     repo: Repository,
     strategy: Strategy,
     onto: str,
-    wanted: Sequence[tuple[str, str, str]],
+    wanted: Sequence[tuple[str, str]],
     found: Sequence[Sequence[Changed]],
 ) -> bytes:
     """The commands for fast-import: each commit, then the question for its id and its tree."""
     ref = f"refs/architect/tmp-{os.urandom(8).hex()}"
-    by, through = objects.people(repo)
+    by, through = people(repo)
     now = int(time.time())
     author = f"author {by.who} {now if by.when is None else by.when} {by.zone}"
     committer = f"committer {through.who} {now if through.when is None else through.when} {through.zone}"
     out = [b"feature done"]
-    for number, ((_, head, message), changed) in enumerate(zip(wanted, found, strict=True), 1):
+    for number, ((head, message), changed) in enumerate(zip(wanted, found, strict=True), 1):
         data = os.fsencode(message.replace("\0", "").rstrip("\n") + "\n")
         out += [f"commit {ref}".encode(), f"mark :{number}".encode(), os.fsencode(author), os.fsencode(committer)]
         out += [

@@ -200,11 +200,12 @@ def _tips(repo: Repository, records: Sequence[str]) -> dict[str, str]:
 
 
 class _Link(Struct, frozen=True):
-    """The newest commit of a chain: its id and tree, and its trailers."""
+    """The newest commit of a chain: its id and tree, and its trailers; ``current``: this version wrote the tree."""
 
     oid: str | None
     tree: str | None
     trailers: Mapping[str, str]
+    current: bool = False
 
 
 def _chain(objects: Objects, chain: Chain, tip: str | None) -> list[str]:
@@ -229,16 +230,19 @@ def _chain(objects: Objects, chain: Chain, tip: str | None) -> list[str]:
 def _append(objects: Objects, chain: Chain, link: _Link, entry: Entry) -> _Link:
     """Write one commit of a chain."""
     trailers = _trailers(chain, link, entry, _counts(objects, link, entry))
-    changes = {**entry.changes, "version": _VERSION_FILE}
-    blobs = {path: None if data is None else (FILE, objects.blob(data)) for path, data in changes.items()}
-    tree = objects.edit(link.tree, blobs)
+    if entry.changes or not link.current or link.tree is None:
+        changes = {**entry.changes, "version": _VERSION_FILE}
+        blobs = {path: None if data is None else (FILE, objects.blob(data)) for path, data in changes.items()}
+        tree = objects.edit(link.tree, blobs)
+    else:
+        tree = link.tree  # only the message says something
     for parent in entry.parents:
         objects.read_commit(parent)  # git checks only the commit that a ref names
     parents = [link.oid] if link.oid else []
     parents += _grouped(objects, chain, list(dict.fromkeys(entry.parents)), _MOST_PARENTS - 1)
     body = "\n".join(f"{key}: {value}".rstrip() for key, value in trailers)
     oid = objects.commit(tree, parents, f"{_one_line(entry.subject)}\n\n{body}\n")
-    return _Link(oid, tree, dict(trailers))
+    return _Link(oid, tree, dict(trailers), current=True)
 
 
 def _grouped(objects: Objects, chain: Chain, heads: list[str], room: int) -> list[str]:

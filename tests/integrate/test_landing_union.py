@@ -11,6 +11,7 @@ from landings import commit, landable
 from git_parallel.git import Repository
 from git_parallel.integrate import union
 from git_parallel.integrate.changes import Changed
+from git_parallel.store.objects import Objects
 
 A, B = "1" * 40, "2" * 40
 
@@ -46,15 +47,15 @@ def tried(repo, works, strategy="merge"):
     wanted = []
     for number, work in enumerate(works, 1):
         head = commit(repo, work, base, f"work {number}")
-        repo.git("update-ref", f"refs/heads/w{number}", head)
-        wanted.append((f"refs/heads/w{number}", head, f"take {number}\n\nbecause\n"))
-    return union.build(where, strategy, base, wanted), wanted
+        wanted.append((head, f"take {number}\n\nbecause\n"))
+    with Objects(where) as known:
+        return union.build(where, known, strategy, base, wanted), wanted
 
 
 def merged_by_git(repo, wanted) -> list[str]:
     repo.git("checkout", "-q", "--detach", "main")
     trees = []
-    for _, head, message in wanted:
+    for head, message in wanted:
         repo.git("merge", "-q", "--no-ff", "-m", message.rstrip(), head)
         trees.append(repo.git("rev-parse", "HEAD^{tree}"))
     return trees
@@ -77,7 +78,7 @@ def test_it_is_what_git_merge_makes(repo, seed):
     steps, wanted = tried(repo, works)
     assert steps is not None
     assert [step.tree for step in steps] == merged_by_git(repo, wanted)
-    for step, before, (_, head, message) in zip(steps, [None, *steps], wanted, strict=False):
+    for step, before, (head, message) in zip(steps, [None, *steps], wanted, strict=False):
         onto = before.commit if before else repo.git("rev-parse", "main")
         assert (step.onto, step.head, step.parents) == (onto, head, (onto, head))
         assert repo.git("log", "-1", "--format=%P%n%B", step.commit) == f"{onto} {head}\n{message}".rstrip("\n")
@@ -99,8 +100,8 @@ def test_a_target_that_has_moved_is_no_case_for_it(repo):
     repo.commit("theirs", {"x": "x\n"})
     where = run.where
     onto = repo.git("rev-parse", "main")
-    wanted = [(f"refs/heads/architect/parallel-{n}", head, "m\n") for n, head in enumerate(run.heads, 1)]
-    assert union.build(where, "merge", onto, wanted) is None
+    with Objects(where) as known:
+        assert union.build(where, known, "merge", onto, [(head, "m\n") for head in run.heads]) is None
     code, document, _ = run.merge()
     assert (code, set(run.states(document).values())) == (0, {"landed"})
 
