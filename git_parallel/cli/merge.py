@@ -32,6 +32,7 @@ from git_parallel.supervisor import view
 @click.option("--no-review", is_flag=True, help="Land what nobody has approved, too; this is recorded.")
 @click.option("--batch", is_flag=True, help="Check all together first; if that is red, find the first one that is.")
 @click.option("--stop", is_flag=True, help="Stop at a conflict for you to resolve, instead of parking the branch.")
+@click.option("--resolve", type=click.Choice(("agent",)), help="Send a parked branch back to its agent to resolve.")
 @click.option("--check", multiple=True, metavar="CMD", help="Command that must succeed on each integrated tree.")
 @click.option("--no-checks", is_flag=True, help="Run no check.")
 @click.option("--check-timeout", metavar="SECONDS", help=f"{BY_NAME['check_timeout'].help.capitalize()}.")
@@ -69,6 +70,8 @@ def command(
     repo = Repository.discover()
     flags = {"strategy": strategy, "check": check, "check_timeout": check_timeout}
     settings = config.load(repo, {name: value for name, value in flags.items() if value})
+    if options["stop"] and options["resolve"]:
+        raise UsageError("--stop leaves a conflict to you, --resolve to the agent")
     if sum(map(bool, (go_on, skip, abort, undo))) > 1:
         raise UsageError("--continue, --skip, --abort and --undo exclude each other")
     if undo is not None:
@@ -102,15 +105,17 @@ def _merge(repo: Repository, words: Sequence[str], settings: Config, options: di
     draft = prepare.prepare(repo, request)
     if options["dry_run"]:
         return _dry_run(repo, draft.merge, as_json)
+    person = _person(repo, attended, as_json)
+    for branch in draft.merge.branches:
+        if branch.state != "waiting":
+            person.told(draft.merge, branch)
     if not draft.merge.waiting:
         draft.merge.state = "ended"
         return _print(repo, draft.merge, as_json, recorded=False)
     if draft.merge.checks:
         brought = settings.check if settings.layer("check") == "project" else ()
         _ask_for_trust(repo, (*brought, *draft.foreign), options["trusted"], attended)
-    landing = land.begin(
-        repo, draft.merge, _person(repo, attended, as_json), settings.worktree, again=options["recheck"]
-    )
+    landing = land.begin(repo, draft.merge, person, settings.worktree, again=options["recheck"])
     return _finish(repo, landing.run(), options, as_json)
 
 
@@ -149,6 +154,10 @@ def _finish(repo: Repository, merge: Merge, options: dict[str, Any], as_json: bo
 
         _say_lines(land.reject_siblings(repo, merge))
     code = _print(repo, merge, as_json)
+    if options["resolve"] and any(branch.state == "parked" for branch in merge.branches):
+        from git_parallel.integrate import land  # noqa: PLC0415
+
+        _say_lines(land.send_back(repo, merge))
     if merge.landed and options["cleanup"]:
         from git_parallel.integrate import land  # noqa: PLC0415
 
@@ -162,9 +171,6 @@ def _print(repo: Repository, merge: Merge, as_json: bool, *, recorded: bool = Tr
     if as_json:
         _common.write(view.dumps({**plans.document(merge), **({} if recorded else {"merge": None})}) + "\n")
         return plans.exit_code(merge)
-    if not recorded:
-        for branch in merge.branches:
-            click.echo(words.settled(merge, branch, colour=False), err=True)
     click.echo(words.total(merge))
     for hint in words.hints(merge):
         _common.say("hint", hint)

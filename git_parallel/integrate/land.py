@@ -13,6 +13,7 @@ from git_parallel.integrate.landing import Landing
 from git_parallel.integrate.person import Answer, Link, Person
 from git_parallel.integrate.plan import Branch, Merge, encode
 from git_parallel.layout import HEADS, State
+from git_parallel.render import text
 from git_parallel.store import reading, refs
 from git_parallel.store.objects import Objects
 from git_parallel.supervisor import files, liveness
@@ -108,6 +109,13 @@ def close_interrupted(repo: Repository, template: str) -> list[str]:
     return said
 
 
+def close_one(repo: Repository, name: str) -> None:
+    """Finish the landing of this id, whose process died. Raises ParallelError."""
+    merge = merges.load(repo, name)
+    if merge is not None:
+        _closed(repo, merge, "")
+
+
 def _closed(repo: Repository, merge: Merge, template: str) -> list[str]:
     lines = _Lines()
     landing = reopened(repo, merge, lines, template)
@@ -187,6 +195,48 @@ def reject_siblings(repo: Repository, merge: Merge) -> list[str]:
             verdicts.give(repo, branch.run, job.worker, "rejected", tip, message=why, explicit=True)
             said.append(f"worker {job.worker} is rejected: {why}")
     return said
+
+
+def send_back(repo: Repository, merge: Merge) -> list[str]:
+    """Let the agents of parked branches resolve the conflicts, each in its worktree; return what was done.
+
+    Their new heads need a review of their own: no approval covers them.
+    """
+    from git_parallel.supervisor import again, feedback, foreground, onward  # noqa: PLC0415 (they bring everything)
+
+    tip = refs.read(repo, merge.target).get(merge.target, merge.start)
+    parked = [branch for branch in merge.branches if branch.state == "parked"]
+    said = []
+    for run in dict.fromkeys(branch.run for branch in parked):
+        numbers = [branch.worker for branch in parked if branch.run == run]
+        names = ", ".join(map(str, numbers))
+        try:
+            if feedback.takes_commands(onward.read(repo, run).preset):
+                said.append(f"worker {names} ran a command line, which resolves no conflict: git parallel merge --stop")
+                continue
+            foreground.detached(again.retrying(repo, run, numbers, message=_request(merge, tip, parked, run)))
+        except ParallelError as error:
+            said.append(f"worker {names} could not be sent back: {error.message}")
+            continue
+        said.append(f"worker {names} is at work on its conflicts: git parallel watch {run}")
+        said.append(f"look at the result before it lands: git parallel review {' '.join(map(str, numbers))}")
+    return said
+
+
+def _request(merge: Merge, tip: str, parked: Sequence[Branch], run: str) -> str:
+    """What an agent is asked to do about its conflicts."""
+    files = sorted({path for branch in parked if branch.run == run for path in branch.files})
+    return "\n".join(
+        [
+            f"Your branch does not merge into {merges.short(merge.target)} any more. Merge that into your branch:",
+            "",
+            f"    git merge {tip}",
+            "",
+            "and resolve the conflicts so that both sides' intentions hold. Change nothing else, and commit the merge.",
+            "Conflicts were foreseen in:",
+            *(f"    {text.printable(path)}" for path in files),
+        ]
+    )
 
 
 def clean_up(repo: Repository, merge: Merge) -> list[str]:

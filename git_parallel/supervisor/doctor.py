@@ -19,7 +19,7 @@ from git_parallel.git import Repository
 from git_parallel.layout import KEPT, LOGS, RUNS, WIP, State, kept_ref, wip_ref
 from git_parallel.store import objects, reading, refs, snapshots
 from git_parallel.store.refs import Update
-from git_parallel.supervisor import files, recover, view
+from git_parallel.supervisor import files, liveness, recover, view
 from git_parallel.supervisor.processes import kill_all, marked
 from git_parallel.worktrees.registry import OUR_LOCK, Entry
 
@@ -43,6 +43,7 @@ def examine(repo: Repository) -> Iterator[Finding]:
     state = State(repo.common_dir)
     live = {run for run in view.live_runs(state) if _alive(state, run)}
     yield from _interrupted(repo, state, live)
+    yield from _landings(repo, state)
     yield from _processes(repo, live)
     yield from _configuration(repo, state)
     yield from _worktrees(repo, state, live)
@@ -70,6 +71,23 @@ def _interrupted(repo: Repository, state: State, live: set[str]) -> Iterator[Fin
 def _recover(repo: Repository, run: str) -> None:
     if recover.recover(repo, run) is None:
         raise ParallelError(f"run {run} is being supervised or finished by another process just now")
+
+
+def _landings(repo: Repository, state: State) -> Iterator[Finding]:
+    """Landings whose process died; one that waits at a conflict is in order."""
+    from git_parallel.integrate import land, merges  # noqa: PLC0415 (most repositories have none in progress)
+
+    for name in merges.live(repo):
+        merge = merges.load(repo, name)
+        if merge is None or merge.state == "stopped" or liveness.holder(state.merge(name).holder) is not None:
+            continue
+        yield Finding(
+            kind="interrupted-merge",
+            what=f"landing {name} on {merges.short(merge.target)} died before it was complete",
+            hint=f"git parallel merge --continue {name} goes on with it",
+            repair="bring the target and its checkouts to the same side of what was landing, and finish the record",
+            act=lambda name=name: land.close_one(repo, name),  # type: ignore[misc]
+        )
 
 
 def _processes(repo: Repository, live: set[str]) -> Iterator[Finding]:
