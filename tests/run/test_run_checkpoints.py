@@ -156,6 +156,19 @@ def test_the_whole_worktree_comes_back_after_it_was_deleted(repo, start):
     assert repo.git("status", "--porcelain", cwd=repo.path / "back").splitlines() == ["A  work", "?? loose"]
 
 
+def test_a_worktree_that_is_still_there_is_newer_than_its_checkpoint(repo, start):
+    run = start("--checkpoint", "1s")
+    run.does("echo work > work")
+    eventually(run.holds("work", "work"), "a checkpoint")
+    run.does("echo newer > work")
+    run.process.send_signal(signal.SIGKILL)
+    run.process.wait()
+    repo.parallel("wait")
+    assert (run.result()["reason"], run.result()["snapshot"]) == ("supervisor_died", None)
+    assert repo.git("show", "architect/parallel-1:work") == "newer"
+    assert run.tip() == ""
+
+
 def test_a_checkpoint_names_the_one_before_it(repo, start):
     run = start("--checkpoint", "1s")
     tips = []
