@@ -80,8 +80,8 @@ __git_parallel_describe ()
 		argument=handles
 		;;
 	merge)
-		options="--target --strategy --yes --no-review --batch --stop --check --no-checks --check-timeout --recheck --no-verify --cleanup --reject-siblings --trust --dry-run --continue --skip --abort --undo --json --help"
-		kinds="--target=branches --strategy=:merge:squash:rebase:ff --check=none --check-timeout=none --undo=merges"
+		options="--target --strategy --yes --no-review --batch --stop --resolve --check --no-checks --check-timeout --recheck --no-verify --cleanup --reject-siblings --trust --dry-run --continue --skip --abort --undo --json --help"
+		kinds="--target=branches --strategy=:merge:squash:rebase:ff --resolve=:agent --check=none --check-timeout=none --undo=merges"
 		argument=handles
 		;;
 	cleanup)

@@ -171,6 +171,7 @@ complete -c git-parallel -n '__git_parallel_using merge' -s y -l yes -d 'Ask not
 complete -c git-parallel -n '__git_parallel_using merge' -l no-review -d 'Land what nobody has approved, too; this is recorded'
 complete -c git-parallel -n '__git_parallel_using merge' -l batch -d 'Check all together first; if that is red, find the first one that is'
 complete -c git-parallel -n '__git_parallel_using merge' -l stop -d 'Stop at a conflict for you to resolve, instead of parking the branch'
+complete -c git-parallel -n '__git_parallel_using merge' -l resolve -x -a 'agent' -d 'Send a parked branch back to its agent to resolve'
 complete -c git-parallel -n '__git_parallel_using merge' -l check -x -d 'Command that must succeed on each integrated tree'
 complete -c git-parallel -n '__git_parallel_using merge' -l no-checks -d 'Run no check'
 complete -c git-parallel -n '__git_parallel_using merge' -l check-timeout -x -d 'Time for one check of an integrated tree'
