@@ -61,6 +61,33 @@ def clean_environment(environ: Mapping[str, str] | None = None) -> dict[str, str
     return {name: value for name, value in source.items() if name not in LOCAL_ENVIRONMENT}
 
 
+class _Calls(NamedTuple):
+    """What every call shares: where git is, and the environment in the system's own form."""
+
+    ours: dict[bytes, bytes]
+    program: str | None
+    environment: dict[bytes, bytes]
+
+    @classmethod
+    def now(cls) -> _Calls:
+        """The shared part for our present environment, made anew only when that has changed: a run calls git often."""
+        global _calls  # noqa: PLW0603 (a cache)
+        ours = dict(os.environb)
+        if _calls is None or _calls.ours != ours:
+            from shutil import which  # noqa: PLC0415 (once)
+
+            environment = {**clean_environment(), **_UNATTENDED}
+            _calls = cls(ours, which("git"), _encoded(environment))
+        return _calls
+
+
+_calls: _Calls | None = None
+
+
+def _encoded(environment: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(value) for name, value in environment.items()}
+
+
 class Completed(Struct, frozen=True):
     """A finished git command: raw bytes, and the usual ways to read them."""
 
@@ -111,12 +138,14 @@ class Git(Struct, frozen=True, dict=True):
         ``keep`` are descriptors that git inherits (a lock that must last until git has ended, even without us).
         """
         argv = self._argv(arguments, hooks)
+        calls = _Calls.now()
         process = subprocess.run(
             argv,
+            executable=calls.program,
             input=stdin,
             stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True,
-            env=self._env(env),
+            env=self._env(calls, env),
             cwd=self.cwd,
             check=False,
             pass_fds=keep,
@@ -143,9 +172,9 @@ class Git(Struct, frozen=True, dict=True):
         env: Mapping[str, str] | None = None,
     ) -> subprocess.Popen[bytes]:
         """Start git without waiting: for output that a person sees (pager, colours) or long-lived batches."""
-        return subprocess.Popen(
-            self._argv(arguments, False), stdin=stdin, stdout=stdout, stderr=stderr, env=self._env(env), cwd=self.cwd
-        )
+        environment = self._env(_Calls.now(), env)
+        argv = self._argv(arguments, False)
+        return subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr, env=environment, cwd=self.cwd)
 
     def show(self, *arguments: str, env: Mapping[str, str] | None = None) -> int:
         """Run a command whose output goes straight to the person: git's own pager and colours; return its exit code."""
@@ -163,13 +192,10 @@ class Git(Struct, frozen=True, dict=True):
     def _argv(self, arguments: Sequence[str], hooks: bool) -> tuple[str, ...]:
         return ("git", *self.options, *(() if hooks else _PLUMBING), *arguments)
 
-    def _env(self, extra: Mapping[str, str] | None) -> dict[str, str]:
-        env = clean_environment()
-        env.update(_UNATTENDED)
-        env.update(self.environment)
-        if extra:
-            env.update(extra)
-        return env
+    def _env(self, calls: _Calls, extra: Mapping[str, str] | None) -> Mapping[bytes, bytes]:
+        if not extra and not self.environment:
+            return calls.environment
+        return {**calls.environment, **_encoded(self.environment), **_encoded(extra or {})}
 
 
 class Setting(NamedTuple):

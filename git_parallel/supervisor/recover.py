@@ -20,7 +20,7 @@ from git_parallel.git import Repository
 from git_parallel.layout import RunFiles, State
 from git_parallel.plan.model import Job, Result, RunSpec, decode_result, decode_spec
 from git_parallel.store import record
-from git_parallel.supervisor import files, journal, liveness, rounds, strays, view
+from git_parallel.supervisor import files, journal, liveness, rounds, view
 from git_parallel.supervisor.context import Context, prepare
 from git_parallel.supervisor.finish import Attempt, finish, unstarted
 from git_parallel.supervisor.host import Ending, read_ending
@@ -105,6 +105,8 @@ def _wait_for_guards(run_files: RunFiles, spec: RunSpec, events: list[Event]) ->
     kill_all(lambda: marked({"GIT_PARALLEL_RUN": spec.run}), _KILL_LIMIT)
     silent = [worker for worker in running if not os.path.exists(run_files.worker(worker).ending)]
     if silent:  # guard and zygote were killed, too: what the agent had cut loose is known by its place alone
+        from git_parallel.supervisor import strays  # noqa: PLC0415 (psutil takes 10 ms, and this hardly ever happens)
+
         strays.end([spec.job(worker).worktree for worker in silent], _KILL_LIMIT)
     for event in events:
         if event.get("act") == "spawn" and event.get("temporary"):
