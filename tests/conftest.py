@@ -26,9 +26,7 @@ SEALED = {
 
 
 @pytest.fixture(autouse=True)
-def sealed(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+def sealed(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Seal the environment, and hold the test to leaving no process of its own behind."""
     for name in list(os.environ):
         if name.startswith(("GIT_", "XDG_", "PARALLEL_")):

@@ -134,8 +134,7 @@ def _unknown(repo: Repository, error: UsageError) -> ParallelError:
         return error
     return ParallelError(
         "this repository has no record of any run",
-        "runs are recorded in the repository they ran in; to get them from there: "
-        "git parallel fetch <remote>",
+        "runs are recorded in the repository they ran in; to get them from there: git parallel fetch <remote>",
     )
 
 

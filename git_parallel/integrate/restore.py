@@ -85,8 +85,7 @@ def _head(repo: Repository, item: Restorable) -> str:
     if not repo.common.succeeds("cat-file", "-e", f"{item.head}^{{commit}}"):
         raise ParallelError(
             f"the commit of {item.handle} ({item.head[:10]}) is not in this repository",
-            "it is in the repository that the run was made in; to get it from there: "
-            "git parallel fetch <remote>",
+            "it is in the repository that the run was made in; to get it from there: git parallel fetch <remote>",
         )
     return item.head
 

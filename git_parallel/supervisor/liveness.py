@@ -16,7 +16,6 @@ from msgspec import Struct
 from git_parallel.layout import RunFiles
 from git_parallel.supervisor.journal import timestamp
 
-
 # Somebody who only looks whether there is a holder takes the lock for a moment: that is not a holder.
 _TRIES = 5
 _PAUSE = 0.005

@@ -16,7 +16,10 @@ def test_lists_what_is_in_force_as_git_config_does(repo):
     assert lines[0] == "parallel.workers=4"
     assert "parallel.timeoutPerWorker=15m" in lines
     assert "parallel.budget=none" in lines
-    assert [line for line in lines if line.startswith("parallel.check=")] == ["parallel.check=make lint", "parallel.check=make test"]
+    assert [line for line in lines if line.startswith("parallel.check=")] == [
+        "parallel.check=make lint",
+        "parallel.check=make test",
+    ]
     assert not [line for line in lines if "notify" in line]
 
 

@@ -134,7 +134,7 @@ def test_a_dead_supervisor_is_called_interrupted_and_its_workers_too(repo) -> No
     assert f"run {RUN}: interrupted" in done.stdout
     rows = [line.split()[:2] for line in done.stdout.splitlines()[2:]]
     assert rows == [["1", "interrupted"], ["2", "success"], ["3", "queued"]]
-    assert "nothing they did was removed" in done.stderr
+    assert "nothing was removed" in done.stderr
     assert f"git parallel wait {RUN}" in done.stderr
     assert status_document(repo)["status"] == "interrupted"
 
