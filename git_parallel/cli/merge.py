@@ -62,10 +62,10 @@ def command(
 ) -> int:
     """Land approved branches on the target, one after another, each checked on the integrated tree.
 
-    Only heads that were approved exactly as they are land. Your own local changes are never touched: where they
-    are in the way, nothing lands. A conflicting branch is parked and the rest goes on.
+    Only heads that were approved exactly as they are land. Your own local changes are never touched: a branch
+    that they are in the way of is refused. A conflicting branch is parked and the rest goes on.
 
-    Exit codes: 0 all landed, 3 a conflict, 4 a red check, 5 refused; the highest that applies.
+    Exit codes: 0 all that may land has landed, 3 a conflict, 4 a red check, 5 refused; the highest that applies.
     """
     repo = Repository.discover()
     flags = {"strategy": strategy, "check": check, "check_timeout": check_timeout}

@@ -113,7 +113,9 @@ def _unmerged(repo: Repository, objects: Objects, worker: Remains, target: str |
         name = worker.spec.target
         return Obstacle("unmerged", f"its target {name} does not exist" if name else "its run had no target")
     head = worker.tip or (worker.result.head if worker.result is not None else None) or worker.spec.base
-    if merged.integrated(repo, objects, head, target) is None:
+    if merged.integrated(repo, objects, head, target) is None or merged.taken_back(
+        repo, worker.spec.base, head, target
+    ):
         return Obstacle("unmerged", f"its work is not in {str(worker.spec.target).removeprefix('refs/heads/')}")
     if worker.standing == "here":
         if capture.head_now(repo, worker) not in (head, None):

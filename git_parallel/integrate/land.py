@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from git_parallel.errors import ParallelError, RefusedError
 from git_parallel.git import Repository
-from git_parallel.integrate import advance, merges, message, resolve, verdicts
+from git_parallel.integrate import advance, merged, merges, message, resolve, verdicts
 from git_parallel.integrate.chain import Chain, ImpossibleError
 from git_parallel.integrate.landing import Landing
 from git_parallel.integrate.person import Answer, Link, Person
@@ -167,7 +167,8 @@ def predict(repo: Repository, merge: Merge) -> list[Link]:
                 if clashes := chain.clashes(step):
                     raise ImpossibleError("parked", "paths that differ only in case", clashes)
             except ImpossibleError as error:
-                branch.settle(error.state, error.why, error.files)
+                found = merged.explained(repo, branch, error, onto)
+                branch.settle(found.state, found.why, found.files)
                 continue
             links.append(Link(branch, step))
             onto = step.commit

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError, RaceError, RefusedError
 from git_parallel.git import Repository
-from git_parallel.integrate import advance, changes, hooks, merges, message
+from git_parallel.integrate import advance, changes, hooks, merged, merges, message
 from git_parallel.integrate.chain import Chain, ImpossibleError, Step
 from git_parallel.integrate.checkout import OverlapError
 from git_parallel.integrate.person import Link, Person, QuitError, outcome
@@ -171,7 +171,7 @@ class Landing:
                     if not links:  # else the next round stops at it, with those before it landed
                         self._stop(branch, onto, error)
                     break
-                self._settle_impossible(branch, error)
+                self._settle_impossible(branch, merged.explained(self.repo, branch, error, onto))
                 continue
             links.append(Link(branch, step))
             onto = step.commit

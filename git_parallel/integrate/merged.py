@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Literal
 
 from git_parallel.git import Repository
+from git_parallel.integrate.chain import ImpossibleError
+from git_parallel.integrate.plan import Branch
 from git_parallel.store import refs
 from git_parallel.store.objects import Objects
 
@@ -38,6 +41,32 @@ def integrated(repo: Repository, objects: Objects, head: str, target: str) -> Ho
         return "patch"
     squashed = objects.commit(git.text("rev-parse", f"{head}^{{tree}}"), bases[:1], "squashed\n")
     return "patch" if _equal_patches(repo, target, squashed) else None
+
+
+def taken_back(repo: Repository, base: str, head: str, target: str) -> bool:
+    """Whether ``target`` contains the commits of ``head`` and nothing of their change since ``base``: a revert.
+
+    After a revert git takes the branch for merged for ever; only the paths it changed tell otherwise.
+    """
+    git = repo.common
+    if not git.succeeds("merge-base", "--is-ancestor", head, target):
+        return False
+    paths = git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, head).stdout
+    if not paths:
+        return False
+    now = set(git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, target).fields)
+    return not now & {os.fsdecode(path) for path in paths.split(b"\0")[:-1]}
+
+
+def explained(repo: Repository, branch: Branch, error: ImpossibleError, target: str) -> ImpossibleError:
+    """The same reason why a branch cannot land; of one that was taken back, that, since its change is not there."""
+    if error.state != "skipped" or not taken_back(repo, branch.base, branch.head, target):
+        return error
+    return ImpossibleError(
+        "refused",
+        "it landed and was taken back, so git takes it for merged: land it again by reverting the revert, "
+        f"or make it new with git parallel retry {branch.worker} -m …",
+    )
 
 
 def _equal_patches(repo: Repository, target: str, head: str) -> bool:

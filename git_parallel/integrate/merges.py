@@ -150,6 +150,8 @@ def find(repo: Repository, word: str) -> Merge:
     names = {ref.removeprefix(MERGES) for ref in refs.read_below(repo, MERGES.rstrip("/"))}
     if os.path.isdir(state.merges):
         names |= {name for name in os.listdir(state.merges) if os.path.exists(state.merge(name).plan)}
+    if word == "last" and names:
+        word = max(names)
     matching = sorted(name for name in names if name.startswith(word))
     if len(matching) > 1 and word not in matching:
         raise UsageError(f"'{word}' is ambiguous: {len(matching)} landings begin with it", *matching[:8])

@@ -197,13 +197,13 @@ def _judge(branch: Branch, one: Candidate, given: Sequence[Verdict], *, review: 
         branch.settle(passed, "its branch is gone")
     elif not one.ended:
         branch.settle(passed, f"it has not ended: {one.state}")
+    elif one.tip == one.base and (verdict is None or verdict.verdict == "approved"):
+        branch.settle("skipped", "no changes: the branch has no commit of its own")
     elif verdict is not None and verdict.verdict == "approved":
         branch.verdict, branch.by, branch.at = "approved", verdict.by, verdict.at
     elif verdict is not None:
         word = "rejected" if verdict.verdict == "rejected" else "sent back"
         branch.settle(passed, f"{word} by {verdict.by}")
-    elif one.tip == one.base:
-        branch.settle("skipped", "no changes")
     elif not review:
         branch.verdict = "no-review"
     elif any(earlier.verdict == "approved" for earlier in given):
