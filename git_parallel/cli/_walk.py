@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import click
 
 from git_parallel import errors
-from git_parallel.cli import COMMANDS, _act, _common, _keys, _look
+from git_parallel.cli import _act, _common, _keys, _look
 from git_parallel.cli._act import say
 from git_parallel.cli._keys import Keys
 from git_parallel.errors import ParallelError
@@ -283,8 +283,6 @@ class Walk:
 
     def _offer_another_round(self, one: Candidate) -> None:
         """Let the agent go on with the comments as its task; it comes up again when it has ended."""
-        if "retry" not in COMMANDS:
-            return
         from git_parallel.agents import preset  # noqa: PLC0415 (only after a request for changes)
         from git_parallel.supervisor import again, feedback  # noqa: PLC0415
 
@@ -302,10 +300,10 @@ class Walk:
         rest = f"; {text.count(left, 'worker')} without a verdict" if left else ""
         if self.decided:
             say(f"{review.tally(self.decided.values())}{rest}")
-        for (_, worker), word in self.decided.items():
-            if word == "changes" and "retry" in COMMANDS:
+        for (run, worker), word in self.decided.items():
+            if word == "changes" and (run, worker) not in self.sent_back:
                 _common.say("hint", f"send worker {worker} back with: git parallel retry {worker}")
-        if "approved" in self.decided.values() and "merge" in COMMANDS:
+        if "approved" in self.decided.values():
             _common.say("hint", "land what is approved with: git parallel merge")
 
 
