@@ -8,9 +8,11 @@ import subprocess
 import pytest
 from landings import RUN, commit, landable, note_of, recorded, tree_on_disk
 
-from git_parallel.integrate import advance, land, prepare, verdicts
+from git_parallel.errors import ParallelError
+from git_parallel.integrate import advance, checkout, land, prepare, verdicts
 from git_parallel.integrate.person import Answer
 from git_parallel.plan import config
+from git_parallel.store import record
 
 
 def test_approved_branches_land_as_merges_and_the_checkout_follows(repo):
@@ -412,6 +414,42 @@ def test_a_target_that_moves_between_check_and_landing_is_planned_again(repo, mo
         "landed 1",
     ], "the new tree is checked too"
     assert tree_on_disk(repo.path).keys() >= {"one", "theirs"}
+
+
+def test_a_target_that_nobody_has_checked_out_is_moved_by_compare_and_swap(repo, monkeypatch):
+    repo.git("branch", "release")
+    run = landable(repo, {"one": "1\n"})
+    landing = begun(run, target="release")
+    theirs = commit(repo, {"theirs": "x\n"}, "release", "theirs, meanwhile")
+    real, moves = record.write_chains, []
+
+    def moving(*arguments, **options):
+        if not moves:
+            moves.append(theirs)
+            repo.git("update-ref", "refs/heads/release", theirs)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(record, "write_chains", moving)
+    merge = landing.run()
+    assert (merge.branches[0].state, merge.branches[0].onto) == ("landed", theirs)
+    assert repo.git("merge-base", "--is-ancestor", theirs, "release") == ""
+
+
+def test_what_has_landed_is_read_back(repo, monkeypatch):
+    """Somebody takes the target back before we look at it: nothing is claimed that git does not show."""
+    run = landable(repo, {"one": "1\n"})
+    landing = begun(run)
+    real = checkout.Held.follow
+
+    def taken_away(held, keep=()):
+        real(held, keep)
+        repo.git("update-ref", "refs/heads/main", run.base)
+
+    monkeypatch.setattr(checkout.Held, "follow", taken_away)
+    with pytest.raises(ParallelError, match="does not contain"):
+        landing.run()
+    assert landing.merge.branches[0].state == "skipped"
+    assert landing.person.lines[-1] == "skipped 1"
 
 
 def test_a_target_that_never_rests_ends_the_landing(repo, monkeypatch):
