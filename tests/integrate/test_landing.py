@@ -478,8 +478,9 @@ def test_a_branch_that_moves_during_the_check_does_not_land(repo):
     assert "has moved to" in merge.branches[1].why
 
 
-def test_what_no_longer_merges_after_a_move_is_parked(repo, monkeypatch):
-    run = landable(repo, {"one": "1\n"}, {"two": "2\n"})
+@pytest.mark.parametrize("others", [0, 1])
+def test_what_no_longer_merges_after_a_move_is_parked(repo, monkeypatch, others):
+    run = landable(repo, {"one": "1\n"}, *[{"two": "2\n"}] * others)
     landing = begun(run)
     real, moves = advance.advance, []
 
@@ -490,7 +491,7 @@ def test_what_no_longer_merges_after_a_move_is_parked(repo, monkeypatch):
 
     monkeypatch.setattr(advance, "advance", moving)
     merge = landing.run()
-    assert [branch.state for branch in merge.branches] == ["parked", "landed"]
+    assert [branch.state for branch in merge.branches] == ["parked", "landed"][: others + 1]
     assert (repo.path / "one").read_text() == "theirs\n"
 
 
