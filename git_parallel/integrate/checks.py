@@ -18,6 +18,7 @@ from git_parallel.git import Repository, clean_environment
 from git_parallel.integrate.plan import Checked, Command
 from git_parallel.integrate.scratch import Scratch
 from git_parallel.layout import State
+from git_parallel.plan import model
 from git_parallel.supervisor import files
 from git_parallel.supervisor.host import Ending, GuardHost, GuardSpec
 
@@ -100,7 +101,7 @@ class Checks(Struct):
         assert ending is not None
         result = _result(command, ending, paths.log)
         if ending.ended_by == "exit" and ending.signal is None and ending.spawn_error is None:
-            files.replace(paths.result, msgspec.json.encode(result))
+            files.replace(paths.result, model.encode(result))
             self._fresh.add((tree, command))
         return result
 
@@ -121,7 +122,7 @@ class Checks(Struct):
             return None
         data = files.read(_Paths.of(self.repo, tree, command).result)
         try:
-            found = msgspec.json.decode(data, type=Checked) if data else None
+            found = model.decode(data, Checked) if data else None
         except msgspec.MsgspecError:
             return None
         return msgspec.structs.replace(found, cached=True) if found else None

@@ -139,7 +139,7 @@ class Merge(msgspec.Struct, kw_only=True):
 
 def encode(merge: Merge) -> bytes:
     """Encode ``merge.json``."""
-    return msgspec.json.format(model.encode(merge), indent=1) + b"\n"
+    return model.encode(merge) + b"\n"
 
 
 def decode(data: bytes) -> Merge:

@@ -80,7 +80,7 @@ def commit(repo: Any, work: Work, parent: str, message: str) -> str:
         elif mode != "0":
             oid = git("hash-object", "-w", "--stdin", stdin=content.encode("utf-8", "surrogateescape"))
         lines.append(f"{mode} {oid}\t{path}\0")
-    git("update-index", "-z", "--add", "--index-info", stdin="".join(lines).encode())
+    git("update-index", "-z", "--add", "--index-info", stdin=os.fsencode("".join(lines)))
     tree = git("write-tree")
     os.unlink(index)
     return git("commit-tree", tree, "-p", parent, "-m", message)

@@ -464,6 +464,22 @@ def test_names_of_all_kinds(repo):
     assert all((repo.path / name).exists() for name in names)
 
 
+def test_names_that_are_no_text(repo):
+    """Bytes that are not UTF-8: in what lands, in what conflicts and in what is in the way."""
+    name = os.fsdecode(b"caf\xe9")
+    run = landable(repo, {name: "1\n"}, {name: "2\n"})
+    code, document, said = run.merge("--check", "true")
+    assert (code, run.states(document)) == (3, {1: "landed", 2: "parked"}), said
+    assert document["branches"][1]["files"] == [name]
+    assert (repo.path / name).read_text() == "1\n"
+    other = landable(repo, {name: "3\n"}, run="20261129T170000Z-0000", first=5)
+    repo.write(name, "mine\n")
+    done = repo.parallel("merge", "--yes", other.run)
+    assert done.returncode == 5
+    assert "caf\\xe9" in done.stderr
+    assert (repo.path / name).read_text() == "mine\n"
+
+
 def test_the_same_branch_in_two_worktrees(repo, tmp_path):
     run = landable(repo, {"one": "1\n", "README": "theirs\n"})
     repo.git("worktree", "add", "-q", "--force", str(tmp_path / "linked"), "main")
