@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 
 import pytest
 from landings import RUN, commit, landable, note_of, recorded, tree_on_disk
@@ -499,7 +500,7 @@ def test_two_landings_at_once_both_land(repo):
     run = landable(repo, *({f"file{number}": f"{number}\n"} for number in range(1, 9)))
     first = [str(number) for number in range(1, 5)]
     second = [str(number) for number in range(5, 9)]
-    command = ["git-parallel", "merge", "--yes", "--check", "true"]
+    command = [sys.executable, "-m", "git_parallel", "merge", "--yes", "--check", "true"]
     running = [
         subprocess.Popen([*command, *words], cwd=repo.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for words in (first, second)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 
 import pytest
 from at_terminal import terminal
@@ -54,7 +55,9 @@ def test_without_a_terminal_it_is_an_error_and_nothing_is_approved(repo):
 def test_only_one_way_leads_to_a_terminal(repo):
     run = started(repo, "echo x > x")["run"]
     for redirection in ("< /dev/null", "| cat"):
-        with terminal("sh", "-c", f"python -m git_parallel review {redirection}; echo code $?", cwd=repo.path) as shell:
+        with terminal(
+            "sh", "-c", f"{sys.executable} -m git_parallel review {redirection}; echo code $?", cwd=repo.path
+        ) as shell:
             assert "there is no terminal" in shell.wait(r"code \d")
     assert given(repo, run) == {}
 
