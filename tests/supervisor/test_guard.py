@@ -221,7 +221,8 @@ def test_agent_gets_every_signal_whatever_its_supervisor_ignores_and_blocks(tmp_
         until((top / "b" / "exit.json").exists)
         alone.kill()
     blocked, ignored = (line.split()[1] for line in (top / "b" / "output.log").read_text().splitlines())
-    assert (int(blocked, 16), int(ignored, 16)) == (0, 0)
+    internal = 0b11 << 31  # 32 and 33 are the C library's own: its posix_spawn(3) leaves them ignored
+    assert (int(blocked, 16), int(ignored, 16) & ~internal) == (0, 0)
 
 
 def test_agent_gets_its_own_session_and_no_descriptor_of_ours(world: World) -> None:
