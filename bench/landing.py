@@ -2,8 +2,8 @@
 """`git parallel merge --yes` of 10 clean branches against ten `git merge --no-ff`, in 5,000 files: at most 0.5.
 
 Without checks, into a target that is checked out. Both end with the same tree and a clean checkout, which is
-verified in every round. The limit is for the landing itself: the time that Python takes to start and to load the
-program, which bench/startup.py watches over, is measured beside it in every round and taken off.
+verified in every round. The limit is held against the whole command, which is what a person waits for. What is left
+of it without the time that Python takes to start and to load the program is shown below, to tell the two apart.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def main() -> int:
     whole, loading, theirs = samples.values()
     landing = [paired.Sample(a.wall - b.wall, a.cpu - b.cpu) for a, b in zip(whole, loading, strict=True)]
     title = f"landing {BRANCHES} branches in {FILES} files"
-    kept = paired.report(title, {"the landing": landing, THEIRS: theirs}, {THEIRS: 0.5})
-    paired.report(f"{title}, the whole command", {"git parallel merge": whole, THEIRS: theirs}, {})
+    kept = paired.report(title, {"git parallel merge": whole, THEIRS: theirs}, {THEIRS: 0.5})
+    paired.report(f"{title}, without starting and loading", {"the landing": landing, THEIRS: theirs}, {})
     return not kept
 
 
