@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 Outcome = Literal["done", "failed", "partial", "unknown", "stop_run"]
+Trouble = Literal["rate limited", "retrying"]
 
 
 class Exit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -26,8 +27,9 @@ class Progress(msgspec.Struct, frozen=True):
 
     ``cost`` is in US dollars; ``tokens`` counts under the names ``input``, ``output``, ``cache_read``,
     ``cache_write`` and ``reasoning``; ``action`` is one printable line. ``retries`` counts requests that
-    failed and were made again, and ``rate_limited`` says that one is being waited for now; ``denials`` counts
-    what the program was not allowed to do.
+    failed and were made again, and ``trouble`` says that one is being made again now; ``denials`` counts
+    what the program was not allowed to do. ``waiting`` is what it wants a person to answer, in one line: it
+    does nothing until then.
     """
 
     step: int | None = None
@@ -35,8 +37,9 @@ class Progress(msgspec.Struct, frozen=True):
     action: str | None = None
     tokens: dict[str, int] | None = None
     retries: int = 0
-    rate_limited: bool = False
+    trouble: Trouble | None = None
     denials: int = 0
+    waiting: str | None = None
     session: str | None = None
 
 

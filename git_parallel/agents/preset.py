@@ -90,7 +90,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ``reported`` in US dollars, only ``tokens``, or ``none``. ``cumulative`` names the totals that go
         on counting over a resumed session. ``prices`` make dollars of tokens (see :mod:`.prices`).
     ``stop``
-        Signals that ask it to end, in order; KILL follows anyway.
+        Signals that ask it to end, in order, each with an equal part of the grace; KILL follows anyway.
     ``leaves``
         What it drops in the worktree and nobody wants committed, as .gitignore patterns.
     ``about``, ``install``, ``version``

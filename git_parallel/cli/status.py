@@ -75,7 +75,7 @@ def lines(runs: Sequence[RunView], now: float) -> Iterator[Sequence[object]]:
                 worker.worker,
                 worker.state,
                 result.status if result else None,
-                (result.reason if result else worker.reason) or None,
+                (result.reason if result else worker.reason or worker.progress.trouble) or None,
                 table.steps(worker),
                 None if cost is None else f"{cost:.6f}",
                 None if seconds is None else f"{seconds:.3f}",

@@ -111,12 +111,14 @@ def _total(widths: Iterable[int]) -> int:
 
 
 def state(view: WorkerView) -> str:
-    """The state in a word, with what makes it special: ``blocked(needs input)``, ``failed/no_changes``."""
+    """The state in a word, with what makes it special: ``running(rate limited)``, ``failed/no_changes``."""
     if view.result is not None and view.state == "ended":
         return text.ending(view.result.status, view.result.reason)
     reason = text.fit(view.reason, 40) if view.reason else ""
     if view.state == "ended":
         return reason or "ended"
+    if view.state == "running" and view.progress.trouble:
+        return f"{view.state}({view.progress.trouble})"
     return f"{view.state}({reason})" if reason and view.state in ("blocked", "waiting") else view.state
 
 

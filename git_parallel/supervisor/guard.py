@@ -116,7 +116,7 @@ class Guard:
         self.urgent = False  # kill now, do not ask
         self.deadline: float | None = None
         self.paused: float | None = None  # since when the deadline stands still
-        self.signalled: set[tuple[int, int]] = set()
+        self.signalled: dict[tuple[int, int], int] = {}  # the last signal that each process was sent
 
     def live(self) -> None:
         """Run the agent to its end and beyond, and say how it went."""
@@ -136,13 +136,17 @@ class Guard:
         self.conclude(survivors, failure)
 
     def ask_to_end(self) -> None:
-        """SIGTERM and the grace before SIGKILL: for the agent that has to stop, and for what outlives it."""
+        """Signals and a grace before SIGKILL: the agent's own signals, each with an equal part of the grace, for
+        the agent that has to stop, and SIGTERM for what outlives it.
+        """
         begun = time.monotonic()
         self.paused = None
-        if self.status is None and not self.urgent:
-            self.terminate()
-            self.deadline = begun + self.grace
-            self.watch("agent")
+        steps = self.spec["stop"]
+        for number, name in enumerate(steps, 1):
+            if self.status is None and not self.urgent:
+                self.ask(signal.Signals[f"SIG{name}"])
+                self.deadline = begun + self.grace * number / len(steps)
+                self.watch("agent")
         if self.status is None or self.urgent or not self.anything_left():
             return
         grace = min(self.grace, SWEEP_GRACE)
@@ -153,7 +157,7 @@ class Guard:
         else:
             self.deadline = min(time.monotonic() + grace, begun + self.grace)
         if not self.urgent and self.anything_left():
-            self.terminate()
+            self.ask(signal.SIGTERM)
             self.watch("all")
 
     def watch(self, until: str, *, ordered: bool = False) -> None:
@@ -305,15 +309,15 @@ class Guard:
                 done.add(process.key)
                 process.send(number)
 
-    def terminate(self) -> None:
-        """Ask every process that was not asked yet to end, and wake the stopped ones so that they can.
+    def ask(self, number: int) -> None:
+        """Ask every process that was not asked so yet to end, and wake the stopped ones so that they can.
 
         One listing only: what they start now, they start to clean up.
         """
         for process in self.members():
-            if process.key not in self.signalled:
-                self.signalled.add(process.key)
-                process.send(signal.SIGTERM, signal.SIGCONT)
+            if self.signalled.get(process.key) != number:
+                self.signalled[process.key] = number
+                process.send(number, signal.SIGCONT)
 
     def destroy(self) -> list[int]:
         """Kill until nothing is left; return the ids of those that would not die."""
@@ -324,7 +328,7 @@ class Guard:
             gone=lambda: not self.anything_left(),
             pursue=(lambda seconds: chase(root, seconds)) if LINUX else None,
         )
-        self.signalled |= killed
+        self.signalled |= dict.fromkeys(killed, signal.SIGKILL)
         return survivors
 
     def conclude(self, survivors: list[int], failure: str | None) -> None:

@@ -38,7 +38,8 @@ class GuardSpec(Struct, frozen=True):
 
     ``stdin`` is a file to read (None: nothing); ``stdout`` and ``stderr`` are files to append to, made with
     mode 0600 (``stderr`` None: the same as ``stdout``). ``timeout`` and ``grace`` are seconds; the timeout
-    (None: no limit) counts from the agent's start, the grace from SIGTERM to SIGKILL. ``ending`` is where the
+    (None: no limit) counts from the agent's start, the grace from the first signal of ``stop`` (names without
+    ``SIG``, sent one after the other, each with an equal part of the grace) to SIGKILL. ``ending`` is where the
     guard writes ``exit.json``; a file of an earlier attempt there is removed. ``env`` is the whole environment.
     """
 
@@ -51,6 +52,7 @@ class GuardSpec(Struct, frozen=True):
     stderr: str | None = None
     timeout: float | None = None
     grace: float = 10.0
+    stop: Sequence[str] = ("TERM",)
     psutil_path: str | None = None  # where psutil is, for systems without /proc; found when not given
 
 
@@ -130,7 +132,7 @@ class Guard:
         return self._ending
 
     def stop(self, reason: str, grace: float | None = None) -> None:
-        """Ask the agent to end: SIGTERM to all its processes, SIGKILL after the grace (default: the spec's)."""
+        """Ask the agent to end: the signals of its spec, then SIGKILL after the grace (default: the spec's)."""
         self._order({"do": "stop", "reason": reason, "grace": grace})
 
     def kill(self, reason: str) -> None:

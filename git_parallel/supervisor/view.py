@@ -22,7 +22,11 @@ RunState = Literal["running", "ended", "interrupted"]
 
 
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What changes while a worker works; None means unknown. ``time`` is when it was seen."""
+    """What changes while a worker works; None means unknown. ``time`` is when it was seen.
+
+    ``trouble``, ``waiting``, ``retries`` and ``denials`` are what the program's reader tells
+    (:class:`git_parallel.agents.claim.Progress`).
+    """
 
     time: str | None = None
     step: int | None = None
@@ -30,6 +34,10 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     action: str | None = None
     files: int | None = None
     rss: int | None = None
+    trouble: str | None = None
+    waiting: str | None = None
+    retries: int = 0
+    denials: int = 0
 
 
 class WorkerView(Struct, frozen=True):
@@ -168,7 +176,18 @@ def worker_document(view: WorkerView, spec: RunSpec) -> Mapping[str, object]:
             files_modified=[],
             warnings=[],
         )
-    return {**fields, "state": view.state, "since": view.since, "source": view.source, "action": view.progress.action}
+    seen, over = view.progress, view.state == "ended"
+    return {
+        **fields,
+        "state": view.state,
+        "since": view.since,
+        "source": view.source,
+        "action": seen.action,
+        "trouble": None if over else seen.trouble,
+        "waiting": None if over else seen.waiting,
+        "retries": seen.retries,
+        "denials": seen.denials,
+    }
 
 
 def dumps(value: object) -> str:

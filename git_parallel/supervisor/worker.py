@@ -107,6 +107,10 @@ class Worker:
                 action=seen.action,
                 files=self.progress.files if files_changed is None else files_changed,
                 rss=rss,
+                trouble=seen.trouble,
+                waiting=seen.waiting,
+                retries=seen.retries,
+                denials=seen.denials,
             )
             if changed != msgspec.structs.replace(self.progress, time=None):
                 self.progress = msgspec.structs.replace(changed, time=timestamp())
@@ -243,6 +247,7 @@ class Worker:
                     stderr=errors,
                     timeout=context.spec.limits.timeout_per_worker,
                     grace=context.spec.grace,
+                    stop=context.preset.stop,
                     ending=self.files.ending,
                 )
             )

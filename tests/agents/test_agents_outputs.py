@@ -135,16 +135,36 @@ def test_retries_and_rate_limits_show_while_they_last():
     *before, _, _ = (OUTPUTS / "claude-stream-429.jsonl").read_bytes().splitlines(keepends=True)
     claude.feed(b"".join(before))
     now = claude.progress
-    assert (now.retries, now.rate_limited, now.action) == (2, True, "rate limited: retry 2 of 2")
+    assert (now.retries, now.trouble, now.action) == (2, "rate limited", "rate limited: retry 2 of 2")
     claude.feed(lines({"type": "assistant", "message": {"id": "m", "content": [{"type": "text", "text": "on"}]}}))
-    assert (claude.progress.rate_limited, claude.progress.action) == (False, "on")
+    assert (claude.progress.trouble, claude.progress.action) == (None, "on")
     killed = reader("claude")
     killed.feed(b"".join(before))
     assert killed.finish(1).reason == "rate_limit"
 
     codex = reader("codex")
     codex.feed((OUTPUTS / "codex-error500.jsonl").read_bytes())
-    assert codex.progress.retries == 1
+    assert (codex.progress.retries, codex.progress.trouble) == (1, "retrying")
+    codex.feed(lines({"type": "item.completed", "item": {"type": "reasoning", "text": "hm"}}))
+    assert codex.progress.trouble is None
+
+
+def test_a_question_to_the_person_is_waited_for_until_anything_else_comes():
+    claude = reader("claude")
+    question = {"questions": [{"question": "Which database?", "header": "DB", "options": []}]}
+    asks = {"type": "tool_use", "name": "AskUserQuestion", "input": question}
+    claude.feed(lines({"type": "assistant", "message": {"id": "m", "content": [asks]}}))
+    assert claude.progress.waiting == claude.progress.action == "asking Which database?"
+    claude.feed(b'{"type":"user","mess')
+    assert claude.progress.waiting is not None
+    claude.feed(b'age":{"content":[{"type":"tool_result","content":"sqlite"}]}}\n')
+    assert claude.progress.waiting is None
+
+    gemini = reader("gemini")
+    gemini.feed(lines({"type": "tool_use", "tool_name": "ask_user", "parameters": {"questions": []}}))
+    assert gemini.progress.waiting == "asking a question"
+    gemini.feed(lines({"type": "message", "role": "assistant", "content": "ok", "delta": True}))
+    assert gemini.progress.waiting is None
 
 
 # Claude Code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,33 @@ def test_a_session_goes_on_and_its_totals_are_not_counted_twice(repo, stand_in, 
     given = args(tmp_path, "codex")
     assert given[-3:] == ["resume", session, "-"]
     assert (again["session"], again["tokens"]["input"], again["tokens"]["output"]) == (session, 4000, 200)
+
+
+INTERRUPTED = (
+    f"#!{sys.executable}"
+    + """
+import json, pathlib, signal, sys, time
+def interrupted(*_):
+    event = {"type": "result", "subtype": "error_during_execution", "is_error": True, "num_turns": 2,
+             "terminal_reason": "aborted_streaming", "total_cost_usd": 0.25, "session_id": "s-1"}
+    print(json.dumps(event), flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGINT, interrupted)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+print(json.dumps({"type": "system", "subtype": "init", "session_id": "s-1"}), flush=True)
+pathlib.Path("hello.txt").write_text("half")
+time.sleep(60)
+"""
+)
+
+
+def test_claude_is_interrupted_so_that_it_says_what_it_spent(repo, stand_in, tmp_path):
+    stand_in("claude", "claude-stream-ok.jsonl")
+    (tmp_path / "bin" / "claude").write_text(INTERRUPTED)
+    done = repo.parallel("run", "--json", "--program", "claude", "--timeout-per-worker", "2", "do it")
+    (worker,) = workers(done)
+    assert (worker["status"], worker["reason"], worker["cost"], worker["steps"]) == ("timeout", "timeout", 0.25, 2)
+    assert worker["files_modified"] == ["hello.txt"]
 
 
 def test_the_environment_says_as_root_that_it_is_a_sandbox(repo, stand_in):

@@ -60,11 +60,13 @@ def test_a_live_run_is_shown_with_every_worker(repo) -> None:
 
 def test_the_document_has_the_results_fields_and_the_states(repo) -> None:
     run = start_run(repo.path, "one", "two")
-    run.running(1).progress(1, step=4, cost=0.5, action="edit", files=2).ended(2, "failed", "no_changes")
+    run.running(1).progress(1, step=4, cost=0.5, action="edit", files=2, trouble="retrying", waiting="a?")
+    run.ended(2, "failed", "no_changes")
     document = status_document(repo)
     assert (document["v"], document["run"], document["status"]) == (1, RUN, "running")
     first, second = document["workers"]
     assert (first["worker_id"], first["status"], first["state"], first["cost"]) == (1, None, "running", 0.5)
+    assert (first["trouble"], first["waiting"], first["retries"]) == ("retrying", "a?", 0)
     assert (second["worker_id"], second["status"], second["reason"]) == (2, "failed", "no_changes")
 
 

@@ -97,6 +97,7 @@ def test_columns_nobody_fills_are_left_out() -> None:
     ("worker", "said"),
     [
         (view(state="blocked", reason="needs input"), "blocked(needs input)"),
+        (view(state="running", progress=Progress(trouble="rate limited")), "running(rate limited)"),
         (view(state="waiting", reason="retry in 2 s"), "waiting(retry in 2 s)"),
         (view(state="running", reason="whatever"), "running"),
         (ended(1, "success", "done"), "success"),

@@ -266,6 +266,62 @@ def test_stop_gives_the_grace_and_remembers_the_reason(world: World) -> None:
     assert world.output() == "up\nbye\n"
 
 
+RECORDS = """
+import signal, sys, time
+def heard(number, _):
+    print(signal.Signals(number).name, flush=True)
+    if signal.Signals(number).name == sys.argv[1]:
+        sys.exit(0)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+    signal.signal(number, heard)
+print("up", flush=True)
+while True:
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("stop", "ends_at", "heard"),
+    [
+        (("INT", "TERM"), "SIGINT", ["SIGINT"]),
+        (("INT", "TERM"), "SIGTERM", ["SIGINT", "SIGTERM"]),
+        (("HUP", "INT", "QUIT"), "never", ["SIGHUP", "SIGINT", "SIGQUIT"]),
+        (("TERM",), "never", ["SIGTERM"]),
+    ],
+)
+def test_a_program_has_its_own_signals_in_their_order(
+    world: World, stop: tuple[str, ...], ends_at: str, heard: list[str]
+) -> None:
+    guard = world.start(sys.executable, "-c", RECORDS, ends_at, stop=stop, grace=0.9)
+    until(world.output)
+    begun = time.monotonic()
+    guard.stop("budget")
+    ending = guard.wait(20)
+    assert ending is not None
+    assert world.output().split() == ["up", *heard]
+    assert (ending.signal, ending.exit_code) == ((signal.SIGKILL, None) if ends_at == "never" else (None, 0))
+    assert ending.duration < 0.9 + SLACK
+    if ends_at == "never":
+        assert time.monotonic() - begun >= 0.9
+    assert ending.killed == 0
+
+
+def test_what_outlives_a_program_with_signals_of_its_own_is_asked_to_end(world: World) -> None:
+    child = RECORDS.replace("print(", "print('child', ")
+    program = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {child!r}, 'SIGTERM'])\n{RECORDS}"
+    guard = world.start(sys.executable, "-c", program, "SIGINT", stop=("INT", "TERM"), grace=10)
+    until(lambda: world.output().count("up") == 2)
+    guard.stop("budget")
+    ending = guard.wait(20)
+    assert ending is not None
+    assert (ending.exit_code, ending.killed) == (0, 1)
+    assert [line for line in world.output().splitlines() if line.startswith("child")] == [
+        "child up",
+        "child SIGINT",
+        "child SIGTERM",
+    ]
+
+
 def test_stop_with_a_grace_of_its_own(world: World) -> None:
     guard = world.start("sh", "-c", "trap '' TERM; echo up; sleep 60; sleep 60", grace=60)
     until(world.output)

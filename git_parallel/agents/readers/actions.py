@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from git_parallel.agents.readers.lines import one_line
-from git_parallel.agents.readers.values import at, word
+from git_parallel.agents.readers.values import at, items, word
 
 # Names of tools without their case, hyphens and underscores.
 _TOOLS = {
@@ -19,6 +19,7 @@ _TOOLS = {
     "running": "bash shell execute runshellcommand commandexecution runcommand executecommand powershell exec",
     "searching": "grep glob search searchfilecontent grepsearch find list ls listdirectory listfiles searchfiles",
     "looking up": "webfetch websearch googlewebsearch fetch",
+    "asking": "askuserquestion askuser askfollowupquestion question userinput requestuserinput",
 }
 _VERBS = {tool: verb for verb, tools in _TOOLS.items() for tool in tools.split()}
 _PATHS = ("file_path", "filePath", "path", "notebook_path", "absolute_path", "filename")
@@ -28,6 +29,7 @@ _OBJECTS = {
     "running": ("command", "cmd", "script"),
     "searching": ("pattern", "query", "regex", *_PATHS),
     "looking up": ("url", "query", "prompt"),
+    "asking": ("question", "prompt", "header"),
 }
 _SHELL = re.compile(r"(?:\S*/)?(?:ba|z|da)?sh -l?c (.*)\Z", re.DOTALL)
 
@@ -37,15 +39,22 @@ def edits(tool: str) -> bool:
     return _VERBS.get(_plain(tool)) == "editing"
 
 
+def asks(tool: str) -> bool:
+    """Say whether a tool of this name waits for a person's answer."""
+    return _VERBS.get(_plain(tool)) == "asking"
+
+
 def describe(tool: str, arguments: Any, top: str | None = None) -> str:
     """Return one printable line about the call of a tool; paths below ``top`` are shown from there."""
     verb = _VERBS.get(_plain(tool))
     if verb is None:
         return f"using {one_line(tool, 60) or 'a tool'}"
     names = _OBJECTS[verb]
+    if verb == "asking":  # several questions at once: the first one
+        arguments = next(iter(items(at(arguments, "questions"))), arguments)
     what = next((found for name in names if (found := word(at(arguments, name)))), None)
     if what is None:
-        return f"{verb} files" if verb in ("editing", "reading") else verb
+        return {"editing": "editing files", "reading": "reading files", "asking": "asking a question"}.get(verb, verb)
     if verb == "running":
         what = unwrapped(what)
     elif top is not None:

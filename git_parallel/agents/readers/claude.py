@@ -35,7 +35,8 @@ class ClaudeReader(EventReader):
         elif kind == "system":
             self._system(event)
         elif kind == "rate_limit_event":
-            self.limited = at(event, "rate_limit_info", "status") == "rejected"
+            rejected = at(event, "rate_limit_info", "status") == "rejected"
+            self.trouble = "rate limited" if rejected else None
 
     def _system(self, event: dict[str, Any]) -> None:
         if event.get("subtype") == "init":
@@ -52,6 +53,7 @@ class ClaudeReader(EventReader):
     def _assistant(self, event: dict[str, Any]) -> None:
         if event.get("is_api_error_message") is True or word(event.get("parent_tool_use_id")):
             return  # an error told as an answer; or a helper that the program started, which is not its own step
+        self.go_on()
         message = event.get("message")
         identity = word(at(message, "id"))
         if identity is None or identity != self._message:

@@ -47,6 +47,7 @@ class CodexReader(EventReader):
         kind = at(item, "type")
         if kind == "error":
             return  # a warning: it is no step, and the turn goes on
+        self.go_on()
         if done and kind != "todo_list":
             self.step()
         if kind == "command_execution":

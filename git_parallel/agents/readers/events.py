@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from git_parallel.agents.claim import Claim, Exit, Outcome, Progress, claim_of_exit, signal_name
-from git_parallel.agents.readers.actions import describe, edits
+from git_parallel.agents.claim import Claim, Exit, Outcome, Progress, Trouble, claim_of_exit, signal_name
+from git_parallel.agents.readers.actions import asks, describe, edits
 from git_parallel.agents.readers.lines import Lines, last_line, one_line, printable, readable
 from git_parallel.agents.readers.values import decode, whole, word
 
@@ -66,7 +66,8 @@ class EventReader:
         self.model: str | None = None
         self.text: str | None = None
         self.retries = 0
-        self.limited = False
+        self.trouble: Trouble | None = None
+        self.waiting: str | None = None
         self.denials = 0
         self.denied: str | None = None  # the first denied change of a file, else the first denied call
         self.denied_edit = False
@@ -80,6 +81,7 @@ class EventReader:
         dull, known = self.DULL, self.known
         for line in self._lines.feed(data):
             if line.startswith(dull) or known(line):
+                self.waiting = None  # whatever it is, it goes on
                 continue
             self._line(line)
 
@@ -91,8 +93,9 @@ class EventReader:
             action=self.doing() or readable(self._noise) or None,
             tokens=self.tokens,
             retries=self.retries,
-            rate_limited=self.limited,
+            trouble=self.trouble,
             denials=self.denials,
+            waiting=self.waiting,
             session=self.session,
         )
 
@@ -137,15 +140,21 @@ class EventReader:
 
     def act(self, tool: object, arguments: object) -> None:
         """A tool is called."""
-        self.limited = False
-        self.action = describe(word(tool) or "a tool", arguments, self.where.worktree)
+        self.go_on()
+        name = word(tool) or "a tool"
+        self.action = describe(name, arguments, self.where.worktree)
+        self.waiting = self.action if asks(name) else None
 
     def say(self, text: object) -> None:
         """The program speaks: its last words are its answer."""
         if said := word(text):
-            self.limited = False
+            self.go_on()
             self.text = said[:TEXT]
             self.action = one_line(said[:400]) or self.action
+
+    def go_on(self) -> None:
+        """Nothing is waited for any more: no request that failed, and no person."""
+        self.trouble = self.waiting = None
 
     def step(self) -> None:
         self.steps = (self.steps or 0) + 1
@@ -153,7 +162,8 @@ class EventReader:
     def retry(self, text: str, reason: str) -> None:
         """A request failed and is made again: it may still pass."""
         self.retries += 1
-        self.limited = reason == "rate_limit"
+        self.trouble = "rate limited" if reason == "rate_limit" else "retrying"
+        self.waiting = None
         self.error = Said("failed", reason, one_line(text))
         self.action = one_line(text)
 

@@ -49,7 +49,8 @@ class GeminiReader(EventReader):
             return
         if not self._speaking or event.get("delta") is not True:
             self._pieces, self._length = [], 0
-        self._speaking, self.limited = True, False
+        self._speaking = True
+        self.go_on()
         if self._length < TEXT:
             self._pieces.append(piece[: TEXT - self._length])
             self._length += len(self._pieces[-1])

@@ -35,6 +35,7 @@ class PiReader(EventReader):
             self._answer(event["message"])
 
     def _answer(self, message: dict[str, Any]) -> None:
+        self.go_on()
         self.step()
         self.name_model(message.get("model"))
         for part in items(message.get("content")):
