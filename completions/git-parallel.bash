@@ -115,7 +115,7 @@ __git_parallel_describe ()
 		argument=settings
 		;;
 	init)
-		options="--undo --help"
+		options="--agent-docs --undo --help"
 		kinds=""
 		argument=none
 		;;

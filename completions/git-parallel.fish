@@ -231,7 +231,8 @@ complete -c git-parallel -n '__git_parallel_using config' -s c -l config -r -F -
 complete -c git-parallel -n '__git_parallel_using config' -k -a '(__git_parallel_words settings)'
 
 complete -c git-parallel -n __git_parallel_first -k -a init -d 'show notes in every git log (opt-in)'
-complete -c git-parallel -n '__git_parallel_using init' -l undo -d 'Take back what init has set, and nothing else'
+complete -c git-parallel -n '__git_parallel_using init' -l agent-docs -d 'Tell coding agents how to start runs: a skill, and a block in AGENTS.md'
+complete -c git-parallel -n '__git_parallel_using init' -l undo -d 'Take back what init has set or written, and nothing else'
 
 complete -c git-parallel -n __git_parallel_first -k -a doctor -d 'find and repair trouble'
 complete -c git-parallel -n '__git_parallel_using doctor' -l repair -d 'Do the repairs that are shown'

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
 
-from git_parallel.errors import UsageError
-from git_parallel.render import text
+from git_parallel.errors import USAGE, ParallelError, UsageError
+from git_parallel.git import Repository
+from git_parallel.render import terminal, text
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -87,6 +89,20 @@ def _escaped(character: str) -> str:
     if character in _ESCAPES:
         return _ESCAPES[character]
     return f"\\{ord(character):03o}" if ord(character) < 0x20 or character == "\x7f" else character
+
+
+def refuse_in_worker(repo: Repository, deed: str) -> None:
+    """Raise when a worker, and not a person, asks for what needs a person: a verdict, a landing."""
+    from git_parallel.supervisor import fence  # noqa: PLC0415 (few commands ask)
+
+    worker = fence.serving(repo, os.environ, attended=terminal.is_terminal(sys.stdin))
+    if worker is not None:
+        error = ParallelError(
+            f"{deed} is a person's, and this is {worker}; nothing was recorded",
+            "say what is to be decided, and leave it to the person: git parallel review",
+        )
+        error.exit_code, error.label = USAGE, "error"
+        raise error
 
 
 def say(label: str, message: str) -> None:

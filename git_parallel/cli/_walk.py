@@ -257,7 +257,9 @@ class Walk:
     # verdicts
 
     def _give(self, seen: Facts, word: Word, message: str | None = None, comments: Sequence[Comment] = ()) -> Verdict:
-        verdict = decide.give(self.repo, seen.candidate, word, seen=seen.verdict, message=message, comments=comments)
+        verdict = decide.give(
+            self.repo, seen.candidate, word, seen=seen.verdict, message=message, comments=comments, terminal=True
+        )
         address = (seen.candidate.run, seen.candidate.worker)
         said = text.paint(word, review.VERDICT_COLOURS[word], self.colour)
         sys.stdout.write(f"worker {seen.candidate.worker}: {said} at {verdict.head[:12]}\n")

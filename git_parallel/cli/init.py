@@ -1,4 +1,4 @@
-"""``git parallel init``: show the notes of runs in ``git log``, in this repository."""
+"""``git parallel init``: show the notes of runs in ``git log``, or tell agents of this program."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 import click
 
 from git_parallel.cli import _common
+from git_parallel.errors import UsageError
 from git_parallel.git import Repository
 from git_parallel.layout import NOTES
 
@@ -14,15 +15,23 @@ KEY = "notes.displayRef"
 
 
 @click.command()
-@click.option("--undo", is_flag=True, help="Take back what init has set, and nothing else.")
-def command(undo: bool) -> int:
+@click.option(
+    "--agent-docs", is_flag=True, help="Tell coding agents how to start runs: a skill, and a block in AGENTS.md."
+)
+@click.option("--undo", is_flag=True, help="Take back what init has set or written, and nothing else.")
+def command(agent_docs: bool, undo: bool) -> int:
     """Make 'git log' show what 'git parallel' notes on workers' commits and merges, in this repository.
 
     Adds refs/notes/architect to notes.displayRef in the repository's own configuration; other values
     stay. Nothing else needs it: git log --notes=architect shows the notes without.
+
+    With --agent-docs, that is left alone, and .claude/skills/git-parallel/SKILL.md and a marked block in
+    AGENTS.md are written, for you to commit.
     """
     repo = Repository.discover()
-    if undo:
+    if agent_docs:
+        _write_agent_docs(repo, undo)
+    elif undo:
         _undo(repo)
     else:
         _do(repo)
@@ -49,6 +58,17 @@ def _undo(repo: Repository) -> None:
         _common.say("note", f"git log still shows the notes: {KEY} = {left} is set elsewhere")
     elif not removed:
         _common.write("nothing to take back\n")
+
+
+def _write_agent_docs(repo: Repository, undo: bool) -> None:
+    from git_parallel.agents import docs  # noqa: PLC0415 (only when asked for)
+
+    if repo.top is None:
+        raise UsageError("there is no worktree here to write into", "call it from a checkout of this repository")
+    for path, done in docs.remove(repo.top) if undo else docs.write(repo.top):
+        _common.write(f"{done} {path}\n")
+    if not undo:
+        _common.say("hint", "look at them and commit them; to take them back: git parallel init --agent-docs --undo")
 
 
 def _values(repo: Repository, *scope: str) -> list[str]:

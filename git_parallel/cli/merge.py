@@ -17,6 +17,7 @@ from git_parallel.integrate.plan import Merge
 from git_parallel.plan import config, trust
 from git_parallel.plan.config import Config
 from git_parallel.plan.settings import BY_NAME
+from git_parallel.render import terminal
 from git_parallel.supervisor import view
 
 
@@ -74,6 +75,8 @@ def command(
         raise UsageError("--stop leaves a conflict to you, --resolve to the agent")
     if sum(map(bool, (go_on, skip, abort, undo))) > 1:
         raise UsageError("--continue, --skip, --abort and --undo exclude each other")
+    if not options["dry_run"]:
+        _common.refuse_in_worker(repo, "a landing")
     if undo is not None:
         return _undo(repo, undo, settings, as_json)
     if go_on or skip or abort:
@@ -97,6 +100,7 @@ def _merge(repo: Repository, words: Sequence[str], settings: Config, options: di
         target=options["target"],
         review=not options["no_review"],
         yes=options["yes"],
+        terminal=terminal.is_terminal(sys.stdin),
         batch=options["batch"],
         stop=options["stop"],
         verify=not options["no_verify"],

@@ -90,6 +90,8 @@ def command(
     if follow and silent:
         raise UsageError("--follow is for the walk; --list, --json and --porcelain do not wait")
     repo = Repository.discover()
+    if orders or not silent:
+        _common.refuse_in_worker(repo, "a verdict")
     if orders:
         given = _give(repo, orders)
         if as_json or porcelain or nul:
@@ -161,8 +163,9 @@ def _give(repo: Repository, orders: Sequence[Order]) -> dict[tuple[str, int], Ve
                 raise UsageError(refused.message, *refused.hints, "nothing was recorded")
             meant[address] = candidate, order, message
     given = {}
+    attended = terminal.is_terminal(sys.stdin)
     for address, (candidate, order, message) in meant.items():
-        verdict = decide.give(repo, candidate, order.word, message=message, explicit=True)
+        verdict = decide.give(repo, candidate, order.word, message=message, explicit=True, terminal=attended)
         given[address] = verdict
         click.echo(f"worker {candidate.worker}: {verdict.verdict} at {verdict.head[:12]}", err=True)
         if order.word == "approved":

@@ -100,7 +100,8 @@ class Stop(msgspec.Struct, kw_only=True):
 class Merge(msgspec.Struct, kw_only=True):
     """A landing. ``start`` is the target's commit when it began, ``target`` a full ref name.
 
-    ``timeout`` in seconds limits each check; ``review`` is False where landing without a verdict was asked for.
+    ``timeout`` in seconds limits each check; ``review`` is False where landing without a verdict was asked for;
+    ``terminal``: whether whoever asked for it sat at one, None where nobody said so.
     """
 
     v: int = 1
@@ -116,6 +117,7 @@ class Merge(msgspec.Struct, kw_only=True):
     timeout: float | None = None
     batch: bool = False
     yes: bool = False
+    terminal: bool | None = None
     review: bool = True
     verify: bool = True
     on_conflict: Literal["park", "stop"] = "park"

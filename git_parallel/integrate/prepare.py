@@ -28,6 +28,7 @@ class Request(Struct, frozen=True):
     target: str | None = None
     review: bool = True
     yes: bool = False
+    terminal: bool | None = None
     batch: bool = False
     stop: bool = False
     verify: bool = True
@@ -75,6 +76,7 @@ def prepare(repo: Repository, request: Request) -> Draft:
         timeout=config.check_timeout,
         batch=request.batch,
         yes=request.yes,
+        terminal=request.terminal,
         review=request.review,
         verify=request.verify,
         on_conflict="stop" if request.stop else "park",

@@ -33,7 +33,10 @@ class Comment(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One verdict. ``head`` is a full commit id, ``at`` UTC; ``explicit``: given by a flag, not at a prompt."""
+    """One verdict. ``head`` is a full commit id, ``at`` UTC; ``explicit``: given by a flag, not at a prompt.
+
+    ``terminal``: whether whoever gave it sat at a terminal; None where nobody said so.
+    """
 
     v: int = SCHEMA_VERSION
     run: str
@@ -45,6 +48,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str | None = None
     comments: tuple[Comment, ...] = ()
     explicit: bool = False
+    terminal: bool | None = None
 
 
 def give(
@@ -57,6 +61,7 @@ def give(
     message: str | None = None,
     comments: Sequence[Comment] = (),
     explicit: bool = False,
+    terminal: bool | None = None,
     branch: str | None = None,
 ) -> Verdict:
     """Record the present person's verdict on ``head``, at once; return it. Raises ParallelError.
@@ -74,6 +79,7 @@ def give(
         message=message,
         comments=tuple(comments),
         explicit=explicit,
+        terminal=terminal,
     )
     name = f"{now:%Y%m%dT%H%M%S%fZ}-{head[:10]}-{os.urandom(2).hex()}"
     record.write(
@@ -97,8 +103,13 @@ def give(
 def line(verdict: Verdict) -> str:
     """The line that the note on the head gets."""
     said = f": {' '.join(verdict.message.split())}" if verdict.message else ""
-    given = " (by a flag)" if verdict.explicit else ""
-    return f"Review: {verdict.verdict} by {verdict.by} on {verdict.at[:10]}{given}{said}\n"
+    return f"Review: {verdict.verdict} by {verdict.by} on {verdict.at[:10]}{_way(verdict)}{said}\n"
+
+
+def _way(given: Verdict) -> str:
+    if not given.explicit:
+        return ""
+    return " (by a flag, without a terminal)" if given.terminal is False else " (by a flag)"
 
 
 def of_record(recorded: Record | None) -> dict[int, list[Verdict]]:
@@ -137,8 +148,7 @@ def voided(verdicts: Sequence[Verdict], tip: str | None) -> Verdict | None:
 
 def said(given: Verdict) -> str:
     """``approved by A U Thor <…> on 2026-11-29 for 1a2b3c4d5e6f``."""
-    flag = " (by a flag)" if given.explicit else ""
-    return f"{given.verdict} by {given.by} on {given.at[:10]} for {given.head[:12]}{flag}"
+    return f"{given.verdict} by {given.by} on {given.at[:10]} for {given.head[:12]}{_way(given)}"
 
 
 def remarks(given: Verdict) -> list[str]:

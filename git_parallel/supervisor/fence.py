@@ -14,6 +14,7 @@ from msgspec import Struct
 from git_parallel.errors import ParallelError
 from git_parallel.git import Repository
 from git_parallel.plan.model import Job
+from git_parallel.worktrees.registry import OUR_LOCK, lock_reason
 
 OURS = ("commit-msg", "pre-push", "reference-transaction")
 
@@ -75,6 +76,20 @@ def fence(repo: Repository, directory: str) -> Fence:
         if not os.path.lexists(link):
             os.symlink(os.path.join(scripts, name if name in OURS else "chain"), link)
     return Fence(directory, scripts, configured or os.path.join(repo.common_dir, "hooks"), repo.common_dir)
+
+
+def serving(repo: Repository, environ: Mapping[str, str], *, attended: bool) -> str | None:
+    """Name the worker that a command is called by: one of this repository's, or None.
+
+    It stands in the fence's environment. Where that was cleared, and nobody sits at a terminal, the worktree
+    tells: the lock of a worker's names it, and stays for as long as the worktree does.
+    """
+    if environ.get("GIT_PARALLEL_COMMON") == repo.common_dir:
+        return f"worker {environ.get('GIT_PARALLEL_WORKER')} of run {environ.get('GIT_PARALLEL_RUN')}"
+    reason = None if attended else lock_reason(repo.git_dir)
+    if reason is None or not reason.startswith(OUR_LOCK) or "/" not in reason:  # without one, it is a landing's
+        return None
+    return f"the worktree of worker {reason.removeprefix(OUR_LOCK)}"
 
 
 def _scripts() -> str:

@@ -92,7 +92,7 @@ def test_verdicts_by_flags(repo, tmp_path):
     assert all(one.explicit for of_worker in verdicts.of_run(here, run).values() for one in of_worker)
     note = repo.git("log", "-1", "--format=%N", "--notes=architect", "architect/parallel-2")
     assert "Review: rejected by C O Mitter <committer@example.com> on" in note
-    assert "(by a flag): why" in note
+    assert "(by a flag, without a terminal): why" in note
 
 
 def test_a_message_from_standard_input(repo):
@@ -183,6 +183,7 @@ def test_the_list_and_its_forms(repo):
     assert (one["run"], one["worker"], one["head"], one["base"]) == (run, 1, head, base)
     assert (one["verdict"], one["void"], one["behind"], one["files"]) == ("approved", None, 1, ["a"])
     assert one["verdicts"][0]["explicit"] is True
+    assert one["verdicts"][0]["terminal"] is False
     assert (two["verdict"], two["verdicts"]) == (None, [])
 
     fields = repo.parallel("review", "--porcelain").stdout.splitlines()[0].split("\t")
@@ -216,7 +217,7 @@ def test_show_tells_the_same_story_as_the_notes(repo):
     lines = [line.strip() for line in shown.splitlines()]
     first = next(index for index, line in enumerate(lines) if line.startswith("review:"))
     assert lines[first].startswith(f"review:    changes by {who} on ")
-    assert lines[first].endswith(f" for {head} (by a flag) (a later one counts)")
+    assert lines[first].endswith(f" for {head} (by a flag, without a terminal) (a later one counts)")
     assert lines[first + 1 : first + 3] == ["first this", "then that"]
     assert lines[first + 3].startswith(f"review:    approved by {who} on ")
     repo.git("commit", "-q", "--allow-empty", "-m", "more", cwd=repo.path / ".architect-parallel-1")
@@ -247,3 +248,40 @@ def test_it_works_in_a_bare_clone_that_fetched_the_run(repo, tmp_path):
     assert done.returncode == 0, done.stderr
     listed = json.loads(repo.parallel("review", "--json", run, cwd=bare).stdout)["workers"][0]
     assert listed["verdict"] == "approved"
+
+
+def test_a_flag_typed_at_a_terminal_is_recorded_as_that(repo):
+    run = started(repo, "echo a > a")["run"]
+    with terminal(sys.executable, "-m", "git_parallel", "review", "--approve", "1", cwd=repo.path) as shell:
+        shell.wait("worker 1: approved")
+    (verdict,) = verdicts.of_run(Repository.discover(str(repo.path)), run)[1]
+    assert (verdict.explicit, verdict.terminal) == (True, True)
+    assert "(by a flag)" in repo.parallel("show", "1").stdout
+
+
+def test_inside_a_worker_nothing_is_approved_or_landed(repo):
+    run = started(repo, "echo a > a")["run"]
+    parallel = f"{sys.executable} -m git_parallel"
+    tasks = (f"{parallel} review --approve {run}/1; {parallel} merge --no-review --yes {run}/1", "echo b > b")
+    before = repo.git("rev-parse", "main")
+    second = started(repo, *tasks, options=("--allow-empty",))["run"]
+    log = repo.parallel("log", f"{second}/2").stdout
+    assert f"error: a verdict is a person's, and this is worker 2 of run {second}" in log
+    assert "error: a landing is a person's" in log
+    assert given(repo, run) == {}
+    assert repo.git("rev-parse", "main") == before
+
+
+def test_in_a_workers_worktree_only_a_terminal_approves(repo):
+    run = started(repo, "echo a > a")["run"]
+    inside = repo.path / ".architect-parallel-1"
+    done = repo.parallel("review", "--approve", "1", cwd=inside)
+    assert done.returncode == 2
+    assert f"this is the worktree of worker {run}/1" in done.stderr
+    assert given(repo, run) == {}
+    assert repo.parallel("merge", "--yes", cwd=inside).returncode == 2
+    assert repo.parallel("review", "--list", cwd=inside).returncode == 0
+    assert repo.parallel("merge", "--dry-run", cwd=inside).returncode == 0
+    with terminal(sys.executable, "-m", "git_parallel", "review", "--approve", "1", cwd=inside) as shell:
+        shell.wait("worker 1: approved")
+    assert given(repo, run) == {1: [("approved", None)]}

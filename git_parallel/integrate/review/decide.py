@@ -75,6 +75,7 @@ def give(
     message: str | None = None,
     comments: Sequence[Comment] = (),
     explicit: bool = False,
+    terminal: bool | None = None,
 ) -> Verdict:
     """Record a verdict on the head that the person was shown (``candidate.tip``); return it.
 
@@ -101,6 +102,7 @@ def give(
                 message=_plain(message.strip()) or None if message else None,
                 comments=[Comment(_plain(one.text), _path(one.path), one.line, one.side) for one in comments],
                 explicit=explicit,
+                terminal=terminal,
                 branch=candidate.branch,
             )
         except RaceError:
