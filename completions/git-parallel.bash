@@ -2,7 +2,7 @@
 #
 # git's own completion calls _git_parallel for `git parallel`; without it, `git-parallel` still completes.
 
-__git_parallel_commands="run status watch list show log diff stop wait resume retry compare conflicts review merge cleanup restore push fetch agents config init doctor demo"
+__git_parallel_commands="run status watch list show log diff stop pause unpause wait resume retry compare conflicts review merge cleanup restore push fetch agents config init doctor demo"
 
 # Sets options, and in kinds the values of those that take one: "OPTION=KIND", where KIND is a kind of
 # `git parallel __complete`, "file", "none", or words with a colon before and between them; "+" after it: several words.
@@ -46,6 +46,16 @@ __git_parallel_describe ()
 		;;
 	stop)
 		options="--now --help"
+		kinds=""
+		argument=handles
+		;;
+	pause)
+		options="--help"
+		kinds=""
+		argument=handles
+		;;
+	unpause)
+		options="--help"
 		kinds=""
 		argument=handles
 		;;

@@ -17,7 +17,7 @@ end
 
 function __git_parallel_using
     set -l words (__git_parallel_typed)
-    set -l known run status watch list show log diff stop wait resume retry compare conflicts review merge cleanup restore push fetch agents config init doctor demo
+    set -l known run status watch list show log diff stop pause unpause wait resume retry compare conflicts review merge cleanup restore push fetch agents config init doctor demo
     contains -- "$words[1]" $known; or set words run
     test $words[1] = $argv[1]
 end
@@ -110,6 +110,12 @@ complete -c git-parallel -n '__git_parallel_using diff' -k -a '(__git_parallel_w
 complete -c git-parallel -n __git_parallel_first -k -a stop -d 'end a run or a worker gracefully'
 complete -c git-parallel -n '__git_parallel_using stop' -l now -d 'Kill at once. What is in the worktrees is captured all the same'
 complete -c git-parallel -n '__git_parallel_using stop' -k -a '(__git_parallel_words handles)'
+
+complete -c git-parallel -n __git_parallel_first -k -a pause -d 'let workers stand still'
+complete -c git-parallel -n '__git_parallel_using pause' -k -a '(__git_parallel_words handles)'
+
+complete -c git-parallel -n __git_parallel_first -k -a unpause -d 'let them go on'
+complete -c git-parallel -n '__git_parallel_using unpause' -k -a '(__git_parallel_words handles)'
 
 complete -c git-parallel -n __git_parallel_first -k -a wait -d 'wait for a run and exit as it does'
 complete -c git-parallel -n '__git_parallel_using wait' -l timeout -x -d 'Wait no longer; then exit with 124'

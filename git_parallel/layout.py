@@ -126,7 +126,7 @@ class RunFiles(Struct, frozen=True):
 
     @property
     def control(self) -> str:
-        """``control.jsonl``: what people ask of the living supervisor (``stop``), appended; SIGUSR1 says look."""
+        """``control.jsonl``: what people ask of the living supervisor, appended; SIGUSR1 says look."""
         return os.path.join(self.top, "control.jsonl")
 
     @property

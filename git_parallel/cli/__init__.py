@@ -23,6 +23,8 @@ COMMANDS: dict[str, str] = {
     "log": "an agent's output (-f follows it)",
     "diff": "what a worker changed",
     "stop": "end a run or a worker gracefully",
+    "pause": "let workers stand still",
+    "unpause": "let them go on",
     "wait": "wait for a run and exit as it does",
     "resume": "go on after a crash or an interrupt",
     "retry": "send workers back, after a review or a failure",

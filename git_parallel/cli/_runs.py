@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from git_parallel.store.reading import Record
 
 # States in which a process of the run was at work.
-_AT_WORK = ("preparing", "running", "blocked", "finishing")
+_AT_WORK = ("preparing", "running", "blocked", "paused", "finishing")
 
 
 class Chosen(Struct, frozen=True):

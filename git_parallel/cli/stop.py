@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import time
 from collections.abc import Sequence
-from contextlib import suppress
 
 import click
 
@@ -15,15 +10,10 @@ from git_parallel.cli import _common, _runs, _settle
 from git_parallel.cli._runs import Chosen
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
-from git_parallel.layout import RunFiles, State
+from git_parallel.layout import State
 from git_parallel.render import text
-from git_parallel.supervisor import journal, liveness, view
-from git_parallel.supervisor.journal import timestamp
+from git_parallel.supervisor import control, view
 from git_parallel.supervisor.view import RunView
-
-# A supervisor that has not begun to start workers yet would not listen to the signal, but die of it.
-_STARTING = 30.0
-_PAUSE = 0.05
 
 
 @click.command()
@@ -46,39 +36,15 @@ def command(words: Sequence[str], now: bool) -> int:
             _common.say("note", f"run {one.run.spec.run} has ended already")
             continue
         if one.run.state == "running":
-            _ask(State(repo.common_dir).run(one.run.spec.run), one, now)
+            control.ask(State(repo.common_dir).run(one.run.spec.run), orders(one, now))
         _tell(_end(repo, one), one)
     return 0
 
 
-def orders(one: Chosen, now: bool) -> list[dict[str, object]]:
-    """The lines for the supervisor: one for a whole run, one for each worker that has not ended."""
+def orders(one: Chosen, now: bool) -> list[control.Order]:
+    """One order for a whole run, else one for each worker that has not ended."""
     numbers = [None] if one.whole else [worker.worker for worker in one.workers if worker.state != "ended"]
-    return [{"do": "kill" if now else "stop", "worker": number, "time": timestamp()} for number in numbers]
-
-
-def _ask(files: RunFiles, one: Chosen, now: bool) -> None:
-    """Write the orders where the supervisor looks, and tell it to look."""
-    lines = "".join(json.dumps(order) + "\n" for order in orders(one, now)).encode()
-    descriptor = os.open(files.control, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(descriptor, lines)
-    finally:
-        os.close(descriptor)
-    deadline = time.monotonic() + _STARTING
-    while not _listens(files) and time.monotonic() < deadline:
-        time.sleep(_PAUSE)
-    pid = liveness.supervisor_pid(files)
-    if pid:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGUSR1)
-
-
-def _listens(files: RunFiles) -> bool:
-    """Whether the supervisor has come as far as its workers, or is gone."""
-    if liveness.supervisor_pid(files) is None:
-        return True
-    return any(event.get("event") == "state" for event in journal.read(files.journal))
+    return control.orders("kill" if now else "stop", numbers)
 
 
 def _end(repo: Repository, one: Chosen) -> RunView:

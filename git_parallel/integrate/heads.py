@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # States in which the worktree is filled and may hold more than the branch. While it is being prepared its
 # files are still to come: every one of them would look deleted.
-_LIVE = frozenset({"running", "blocked", "finishing", "interrupted"})
+_LIVE = frozenset({"running", "blocked", "paused", "finishing", "interrupted"})
 # Looks wait for the disk as much as for the processor.
 _LOOKS_AT_ONCE = 8
 

@@ -18,7 +18,7 @@ from git_parallel.supervisor import view
 _ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]+")
 
 # States in which an agent may be writing into the worktree.
-_AT_WORK = frozenset({"preparing", "running", "blocked", "finishing"})
+_AT_WORK = frozenset({"preparing", "running", "blocked", "paused", "finishing"})
 
 
 @dataclass(frozen=True, slots=True)

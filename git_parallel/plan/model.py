@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 Shape = TypeVar("Shape")
 
 Status = Literal["success", "partial", "failed", "timeout", "cancelled", "skipped"]
-WorkerState = Literal["queued", "waiting", "preparing", "running", "blocked", "finishing", "ended"]
+WorkerState = Literal["queued", "waiting", "preparing", "running", "blocked", "paused", "finishing", "ended"]
 
 
 class Task(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -11,7 +11,8 @@ import os
 import select
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
 from git_parallel.plan.model import Limits
@@ -30,7 +31,7 @@ _LEAST_BETWEEN = 0.1
 _NO_LIMITS = Limits()
 
 _PASSING = ("queued", "preparing", "finishing")
-_BUSY = ("running", "blocked", "finishing", "preparing")
+_BUSY = ("running", "blocked", "paused", "finishing", "preparing")
 
 
 class Display:
@@ -80,6 +81,19 @@ class Display:
             from rich.text import Text  # noqa: PLC0415 (only on a terminal)
 
             self._live.console.print(Text(safe), soft_wrap=True)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Leave the terminal to others while in the block."""
+        if self._live is not None:
+            self._live.stop()
+        self._stream.finish(0.0)
+        try:
+            yield
+        finally:
+            if self._live is not None:
+                self._live.start()
+                self._drawn = float("-inf")
 
     def close(self) -> None:
         """Take the table away (results follow it) and let go of the stream. May be called twice."""

@@ -29,6 +29,7 @@ STATE_COLOURS = {
     "interrupted": "red",
     "running": "cyan",
     "blocked": "yellow",
+    "paused": "yellow",
     "finishing": "blue",
     "preparing": "blue",
     "waiting": "dim",
@@ -279,7 +280,7 @@ def _optional(
 
 
 def _action(view: WorkerView) -> str | None:
-    return view.progress.action if view.state in ("running", "blocked", "interrupted") else None
+    return view.progress.action if view.state in ("running", "blocked", "paused", "interrupted") else None
 
 
 def _elapsed(view: WorkerView, now: float) -> str:

@@ -32,6 +32,10 @@ class Activity(Struct):
     def begin(cls, now: float) -> Activity:
         return cls(busy=now, stirred=now, seen=now)
 
+    def shift(self, seconds: float) -> None:
+        """Pass over a time in which nothing could happen."""
+        self.busy, self.stirred, self.seen = self.busy + seconds, self.stirred + seconds, self.seen + seconds
+
     def note(self, now: float, *, output: bool, usage: Usage | None) -> None:
         """Take in what was seen since the last call. ``usage`` None: nobody looked at the processes."""
         used = 0.0

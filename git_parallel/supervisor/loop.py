@@ -6,11 +6,11 @@ wakes for a message or once a second.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from queue import Empty
 
@@ -21,10 +21,11 @@ from git_parallel.plan import halt
 from git_parallel.plan.model import Result, Status
 from git_parallel.render.live import Display
 from git_parallel.store import logs, record
-from git_parallel.supervisor import files, liveness, scheduler
+from git_parallel.supervisor import control, files, liveness, scheduler
 from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.finish import unstarted
 from git_parallel.supervisor.lookout import Lookout
+from git_parallel.supervisor.processes import has_job_control
 from git_parallel.supervisor.sampler import Sampler
 from git_parallel.supervisor.scheduler import Purse
 from git_parallel.supervisor.view import WorkerView
@@ -33,7 +34,7 @@ from git_parallel.supervisor.worker import Worker
 TICK = 1.0
 # Signals that come closer than this (s) are one: `git parallel` runs below a git that passes signals on.
 BOUNCE = 0.5
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGTSTP)
 
 
 class Supervisor:
@@ -74,6 +75,8 @@ class Supervisor:
         self._control_offset = context.control_offset
         limit = context.spec.limits.timeout
         self._deadline = time.monotonic() + limit if limit is not None else None
+        self._held: set[int] = set()  # workers in the queue that are not to start
+        self._paused: float | None = None  # since when nothing of the run works
 
     @property
     def active(self) -> dict[int, Worker]:
@@ -100,7 +103,8 @@ class Supervisor:
     # Starting.
 
     def _start_workers(self) -> None:
-        for number in scheduler.startable(self.queue, len(self.active), self.context.spec.workers):
+        queue = [number for number in self.queue if number not in self._held]
+        for number in scheduler.startable(queue, len(self.active), self.context.spec.workers):
             limits = self.context.spec.limits
             budget = scheduler.reservation(self._purse(), limits.budget_per_worker)
             if budget == 0.0:
@@ -177,7 +181,7 @@ class Supervisor:
             worker.watch(files_changed=changed, usage=usage.get(number))
             self._views[number] = replace(self._views[number], progress=worker.progress)
         self.display.update(list(self._views.values()), time.time())
-        if self._deadline is not None and time.monotonic() >= self._deadline:
+        if self._deadline is not None and self._paused is None and time.monotonic() >= self._deadline:
             self._drain("run_timeout")
             self._stop_all("run_timeout")
 
@@ -209,6 +213,9 @@ class Supervisor:
         if number == signal.SIGUSR1:
             self._control()
             return
+        if number == signal.SIGTSTP:
+            self._suspend()
+            return
         if number == signal.SIGHUP:
             return
         now = time.monotonic()
@@ -236,29 +243,81 @@ class Supervisor:
             os._exit(128 + number)
 
     def _control(self) -> None:
-        """Read what `git parallel stop` asked for since the last time."""
+        """Read what was asked for since the last time."""
         with suppress(FileNotFoundError), open(self.context.files.control, "rb") as file:
             file.seek(self._control_offset)
             data = file.read()
             self._control_offset += len(data)
-            for line in data.splitlines():
-                with suppress(ValueError):
-                    self._obey(json.loads(line))
+            for order in control.parse(data):
+                self._obey(order)
 
-    def _obey(self, order: dict[str, object]) -> None:
-        now = order.get("do") == "kill"
+    def _obey(self, order: control.Order) -> None:
         number = order.get("worker")
-        self.context.journal.append("run-stopping", source="person", reason="stop", asked=order.get("worker"))
-        if number is None:
+        whole = number is None
+        numbers = [*self.active, *self.queue] if whole else [number] if isinstance(number, int) else []
+        match order.get("do"):
+            case "pause":
+                self._pause(numbers, "asked", whole=whole)
+            case "unpause":
+                self._unpause(numbers)
+            case "stop" | "kill" as do:
+                self.context.journal.append("run-stopping", source="person", reason="stop", asked=number)
+                self._end(numbers, now=do == "kill", whole=whole)
+
+    def _end(self, numbers: Iterable[int], *, now: bool, whole: bool) -> None:
+        if whole:
             self._drain("stopped")
             self._stop_all("stopped", now=now)
-        elif isinstance(number, int) and number in self.active:
-            self.active[number].stop("stopped", now=now)
-        elif isinstance(number, int) and number in self.queue:
-            self.queue.remove(number)
-            result = unstarted(self.context, [number], "cancelled", "stopped")[number]
-            self.results[number] = result
-            self._show(number, state="ended", reason="stopped", result=result)
+            return
+        for number in numbers:
+            if number in self.active:
+                self.active[number].stop("stopped", now=now)
+            elif number in self.queue:
+                self.queue.remove(number)
+                result = unstarted(self.context, [number], "cancelled", "stopped")[number]
+                self.results[number] = result
+                self._show(number, state="ended", reason="stopped", result=result)
+
+    def _pause(self, numbers: Iterable[int], reason: str, *, whole: bool) -> list[int]:
+        """Let workers stand still, or not begin; return those that did not before."""
+        if whole and self._paused is None:
+            self._paused = time.monotonic()
+        paused = []
+        for number in numbers:
+            if number in self.active:
+                if self.active[number].pause(reason):
+                    paused.append(number)
+            elif number in self.queue and number not in self._held:
+                self._held.add(number)
+                self._queued(number, "paused", reason)
+                paused.append(number)
+        return paused
+
+    def _unpause(self, numbers: Iterable[int]) -> None:
+        if self._paused is not None:
+            if self._deadline is not None:
+                self._deadline += time.monotonic() - self._paused
+            self._paused = None
+        for number in numbers:
+            if number in self.active:
+                self.active[number].unpause()
+            elif number in self._held:
+                self._held.remove(number)
+                if number in self.queue:
+                    self._queued(number, "queued", None)
+
+    def _queued(self, number: int, state: str, reason: str | None) -> None:
+        event = self.context.journal.append("state", worker=number, state=state, source="person", reason=reason)
+        self._show(number, state=state, since=event["time"], source="person", reason=reason)
+
+    def _suspend(self) -> None:
+        """Ctrl-Z: stop with all workers, until the shell lets us go on."""
+        if not has_job_control():  # nobody would: the system ignores the key then, and so do we
+            return
+        paused = self._pause([*self.active, *self.queue], "Ctrl-Z", whole=True)
+        with self.display.aside():
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+        self._unpause(paused)
 
     # The end.
 

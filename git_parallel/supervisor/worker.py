@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -54,6 +55,8 @@ class Worker:
         self._stopped: str | None = None
         self._why: str | None = None
         self._now = False
+        self._held: str | None = None  # why no agent may work, whatever state this is in
+        self._paused: float | None = None  # since when none does
         self._round = context.rounds[job.worker]
         self._attempt = self._round.attempt
         self._session = self._round.session
@@ -76,6 +79,7 @@ class Worker:
             if self._stopped is None:
                 self._stopped, self._why = reason, detail
             self._now = self._now or now
+            self._held = None
             guard = self._guard
         self._wake.set()
         if guard is not None:
@@ -83,6 +87,39 @@ class Worker:
                 guard.kill(reason)
             else:
                 guard.stop(reason)
+
+    def pause(self, reason: str) -> bool:
+        """Let the agent stand still, its limits on time too, now or as soon as there is one.
+
+        False when that is so already.
+        """
+        with self._lock:
+            if self._held is not None or self._stopped is not None:
+                return False
+            self._held = reason
+        self._stand_still()
+        return True
+
+    def unpause(self) -> None:
+        """Let it go on."""
+        with self._lock:
+            self._held = None
+            guard, since, watching = self._guard, self._paused, self._watching
+            self._paused = None
+            if since is not None and watching is not None:
+                watching.activity.shift(time.monotonic() - since)
+        if since is not None and self.transition("running", source="person", of=("paused",)) and guard is not None:
+            guard.unpause()
+
+    def _stand_still(self) -> None:
+        with self._lock:
+            guard, reason = self._guard, self._held
+        if guard is None or reason is None:
+            return
+        if self.transition("paused", source="person", reason=reason, of=("running", "blocked")):
+            with self._lock:
+                self._paused = time.monotonic()
+            guard.pause()
 
     @property
     def agent_pid(self) -> int | None:
@@ -115,9 +152,8 @@ class Worker:
             if changed != msgspec.structs.replace(self.progress, time=None):
                 self.progress = msgspec.structs.replace(changed, time=timestamp())
                 files.replace(self.files.progress, msgspec.json.encode(self.progress))
-            reading = limits.Reading(
-                idle=now - self._watching.activity.busy, memory=rss, output=self._watching.written, disk=self.disk
-            )
+            idle = now - self._watching.activity.busy if self._paused is None else None
+            reading = limits.Reading(idle=idle, memory=rss, output=self._watching.written, disk=self.disk)
         if self.budget is not None and cost is not None and cost >= self.budget:
             self.stop("budget")
         if (over := limits.exceeded(self.context.spec.limits, reading)) is not None:
@@ -139,14 +175,19 @@ class Worker:
         with self._lock:
             return dict(self._shown)
 
-    def transition(self, state: str, *, source: str = "supervisor", **facts: Any) -> None:
-        """Write a state change into the journal and let the display know."""
-        event = self.context.journal.append("state", worker=self.job.worker, state=state, source=source, **facts)
-        shown = {"state": state, "since": event["time"], "source": source, "reason": event.get("reason")}
+    def transition(
+        self, state: str, *, source: str = "supervisor", of: Sequence[str] | None = None, **facts: Any
+    ) -> bool:
+        """Write a state change into the journal and let the display know; False when the state is none ``of`` these."""
         with self._lock:
+            if of is not None and self._shown.get("state") not in of:
+                return False
+            event = self.context.journal.append("state", worker=self.job.worker, state=state, source=source, **facts)
+            shown = {"state": state, "since": event["time"], "source": source, "reason": event.get("reason")}
             self._shown = {**shown, "started": self._started_wall, "attempt": self._attempt}
         if state != "ended":  # the end is told together with the result
             self.context.inbox.put(("changed", self.job.worker))
+        return True
 
     # The thread.
 
@@ -259,7 +300,7 @@ class Worker:
             self._note_start(guard)
             ending = guard.wait()
         with self._lock:
-            self._guard, self._watching = None, None
+            self._guard, self._watching, self._paused = None, None, None
             watching.read()
             claim = self._account(said(watching.reader, ending, watching.last_errors())) if ending else None
         return ending, claim
@@ -302,6 +343,7 @@ class Worker:
             "started", worker=self.job.worker, source="process", pid=started.pid, start=started.start, guard=guard.pid
         )
         self.transition("running", source="process", attempt=self._attempt)
+        self._stand_still()
 
     def _values(self) -> launch.LaunchValues:
         context, job = self.context, self.job

@@ -13,9 +13,10 @@ import pytest
 from runs_on_disk import RUN, start_run
 
 from git_parallel.cli._runs import Chosen
-from git_parallel.cli.stop import _listens, orders
+from git_parallel.cli.stop import orders
 from git_parallel.layout import State
 from git_parallel.supervisor import view
+from git_parallel.supervisor.control import listens
 
 
 def detached(repo, *tasks: str, workers: int | None = None) -> str:
@@ -157,9 +158,9 @@ def test_ctrl_c_leaves_while_the_run_goes_on_ending(repo) -> None:
 
 def test_a_supervisor_is_signalled_once_it_has_come_as_far_as_its_workers(repo) -> None:
     live = start_run(repo.path, "one")
-    assert not _listens(live.files)
+    assert not listens(live.files)
     live.state(1, "preparing")
-    assert _listens(live.files)
+    assert listens(live.files)
     gone = start_run(repo.path, "two", run="20261129T170000Z-0000", first=2)
     gone.crash()
-    assert _listens(gone.files)
+    assert listens(gone.files)

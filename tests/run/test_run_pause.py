@@ -1,0 +1,153 @@
+"""Workers that are paused stand still, whoever paused them, and leave nothing when they end so."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+import at_terminal
+import psutil
+
+from git_parallel.layout import State
+from git_parallel.supervisor import journal, view
+
+# Appends a byte ten times a second, from a process that left its session.
+BEAT = "setsid sh -c 'while :; do printf . >> beat; sleep 0.1; done' & echo up; wait"
+
+
+def until(true, what: str, seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"not in {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+def size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def beats(repo, number: int = 1) -> int:
+    return size(repo.path / f".architect-parallel-{number}" / "beat")
+
+
+def stands_still(repo, number: int = 1, seconds: float = 0.6) -> bool:
+    before = beats(repo, number)
+    time.sleep(seconds)
+    return beats(repo, number) == before
+
+
+def start(repo, *arguments: str, workers: int = 1) -> str:
+    done = repo.parallel("run", "--program", "shell", "--detach", *arguments)
+    assert done.returncode == 0, done.stderr
+    until(lambda: all(beats(repo, number) for number in range(1, workers + 1)), "the agents beat")
+    return done.stdout.strip()
+
+
+def states(repo) -> list[str]:
+    return [worker["state"] for worker in json.loads(repo.parallel("status", "--json").stdout)["workers"]]
+
+
+def files(repo, run: str):
+    return State(str(repo.path / ".git")).run(run)
+
+
+def test_a_paused_run_stands_still_until_it_may_go_on(repo):
+    run = start(repo, "--task", BEAT, "--task", BEAT, "--task", "true", "--workers", "2", workers=2)
+    done = repo.parallel("pause")
+    assert (done.returncode, done.stdout) == (0, "[1] paused\n[2] paused\n[3] paused\n"), done.stderr
+    assert stands_still(repo, 1)
+    assert stands_still(repo, 2)
+    assert states(repo) == ["paused"] * 3
+    assert "3 paused" in repo.parallel("list").stdout
+    assert "paused" in repo.parallel("status").stdout
+    assert repo.parallel("pause").stdout == ""
+    done = repo.parallel("unpause", "2")
+    assert (done.returncode, done.stdout) == (0, "[2] goes on\n")
+    until(lambda: not stands_still(repo, 2, 0.3), "it goes on")
+    assert states(repo) == ["paused", "running", "paused"]
+    assert repo.parallel("unpause", run).stdout == "[1] goes on\n[3] goes on\n"
+    until(lambda: not stands_still(repo, 1, 0.3), "it goes on")
+    seen = [
+        (event["state"], event["source"], event.get("reason"))
+        for event in journal.read(files(repo, run).journal)
+        if event.get("worker") == 1 and event["event"] == "state"
+    ]
+    assert seen[-2:] == [("paused", "person", "asked"), ("running", "person", None)]
+    repo.parallel("stop", "--now")
+
+
+def test_limits_on_time_stand_still_too(repo):
+    start(repo, "--task", BEAT, "--timeout-per-worker", "3", "--idle-timeout", "2", "--timeout", "4")
+    repo.parallel("pause")
+    time.sleep(4.5)
+    assert states(repo) == ["paused"]
+    repo.parallel("unpause")
+    began = time.monotonic()
+    (worker,) = json.loads(repo.parallel("wait", "--json").stdout)["workers"]
+    assert (worker["status"], worker["reason"]) == ("timeout", "timeout")
+    assert time.monotonic() - began > 0.8
+
+
+def test_a_paused_worker_can_be_stopped_and_its_work_is_kept(repo):
+    start(repo, "--task", BEAT)
+    repo.parallel("pause", "1")
+    done = repo.parallel("stop", "1")
+    assert done.stdout.startswith("[1] cancelled/stopped")
+    assert repo.git("show", "architect/parallel-1:beat").startswith(".")
+    assert repo.parallel("pause").returncode == 2
+
+
+def test_a_paused_run_whose_supervisor_is_killed_leaves_nothing(repo):
+    run = start(repo, "--task", BEAT)
+    repo.parallel("pause")
+    tree = psutil.Process(int(json.loads(Path(files(repo, run).supervisor).read_text())["pid"]))
+    everybody = [tree, *tree.children(recursive=True)]
+    assert len(everybody) > 4
+    tree.kill()
+    until(lambda: not any(one.is_running() and one.status() != "zombie" for one in everybody), "all are gone", 15)
+    assert "died; capturing its workers' work" in repo.parallel("wait").stderr
+    assert repo.git("show", "architect/parallel-1:beat").startswith(".")
+
+
+def test_a_worker_that_is_not_there_yet_is_paused_as_it_starts(repo):
+    repo.parallel("run", "--program", "shell", "--detach", "--task", "echo > beat; sleep 600", "--workers", "1")
+    repo.parallel("pause")
+    until(lambda: states(repo) == ["paused"], "it is paused")
+    repo.parallel("stop", "--now")
+
+
+def test_ctrl_z_pauses_and_fg_goes_on(repo):
+    repo.git("config", "alias.go", f"!{sys.executable} -m git_parallel")  # git is there between shell and supervisor
+    env = {"PS1": "$ ", "TERM": "xterm", "BEAT": BEAT}
+    with at_terminal.terminal("bash", "--norc", "-i", cwd=repo.path, env=env) as shell:
+        shell.wait(r"\$ ")
+        shell.type('git go run --program shell --task "$BEAT"\r')
+        until(lambda: beats(repo), "the agent beats")
+        (run,) = view.live_runs(State(str(repo.path / ".git")))
+        until(lambda: states(repo) == ["running"], "it runs")
+        shell.type("\x1a")
+        shell.wait("Stopped")
+        assert stands_still(repo)
+        assert states(repo) == ["paused"]
+        shell.type("fg\r")
+        until(lambda: not stands_still(repo, 1, 0.3), "it goes on")
+        assert states(repo) == ["running"]
+        shell.type("\x1a")
+        shell.wait("Stopped")
+        assert repo.parallel("stop").stdout.startswith("[1] cancelled/stopped")  # which lets the supervisor go on
+        shell.type("fg\rexit\r")
+        shell.end()
+    reasons = [e.get("reason") for e in journal.read(files(repo, run).journal) if e.get("state") == "paused"]
+    assert reasons == ["Ctrl-Z"] * 2
+
+
+def test_ctrl_z_where_no_shell_could_let_it_go_on_does_nothing(repo):
+    with at_terminal.parallel("run", "--program", "shell", "--task", BEAT, cwd=repo.path) as terminal:
+        until(lambda: beats(repo), "the agent beats")
+        terminal.type("\x1a")
+        assert not stands_still(repo, 1, 1.0)
+        terminal.signal(signal.SIGINT)
+        assert terminal.end() == 130
