@@ -11,7 +11,6 @@ from git_parallel.cli import _common
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
 from git_parallel.integrate import checkpoints, restorable, restore
-from git_parallel.integrate.ignored import Size, measure
 from git_parallel.integrate.removal import Address
 from git_parallel.integrate.restorable import Restorable
 from git_parallel.integrate.restore import Restored
@@ -19,6 +18,7 @@ from git_parallel.plan import config
 from git_parallel.render import removals, terminal, text
 from git_parallel.store.snapshots import Snapshot
 from git_parallel.supervisor import view
+from git_parallel.worktrees.uncaptured import Size, measure
 
 SHORT = removals.SHORT
 

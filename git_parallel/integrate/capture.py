@@ -16,13 +16,13 @@ import msgspec
 from git_parallel import worktrees
 from git_parallel.errors import GitError, RefusedError
 from git_parallel.git import Git, Repository
-from git_parallel.integrate.ignored import Ignored, ignored
 from git_parallel.integrate.remains import Remains
 from git_parallel.layout import HEADS, State, kept_ref, wip_ref
 from git_parallel.store import refs, snapshots
 from git_parallel.store.objects import Objects
 from git_parallel.store.refs import Update
 from git_parallel.store.snapshots import Look
+from git_parallel.worktrees.uncaptured import Ignored, ignored
 
 _NOTHING_IGNORED = Ignored()
 

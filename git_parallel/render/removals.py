@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from git_parallel.integrate.cleanup import Outcome
-from git_parallel.integrate.ignored import Size
 from git_parallel.integrate.restorable import Restorable
 from git_parallel.render import text
 from git_parallel.store.snapshots import Snapshot
 from git_parallel.worktrees import Trashed
+from git_parallel.worktrees.uncaptured import Size
 
 SHORT = 10
 _INDENT = " " * 9

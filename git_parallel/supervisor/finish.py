@@ -5,26 +5,22 @@ The same code finishes a worker of a living run and one whose supervisor died.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import tempfile
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
-from git_parallel import worktrees
-from git_parallel.agents import launch
 from git_parallel.agents.claim import Claim
-from git_parallel.errors import ParallelError, RaceError
-from git_parallel.layout import HEADS, wip_ref
+from git_parallel.errors import RaceError
+from git_parallel.layout import wip_ref
 from git_parallel.plan.model import CheckResult, Job, Result, Status, encode
 from git_parallel.render import text
-from git_parallel.store import refs, snapshots
 from git_parallel.store.record import Entry
-from git_parallel.store.refs import Update
-from git_parallel.supervisor import checkpoints, files, outcome, rounds, surroundings
+from git_parallel.supervisor import capture, checkpoints, files, outcome, rounds
+from git_parallel.supervisor.capture import Work
 from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.host import Ending, GuardSpec
 from git_parallel.supervisor.journal import timestamp
@@ -46,19 +42,6 @@ class Attempt(Struct, frozen=True):
     peak_rss: int | None = None
 
 
-class _Work(Struct):
-    """What git shows of a worker's work, gathered on the way to its result. ``done``: its last round did some."""
-
-    seen: snapshots.Look | None = None
-    change: snapshots.Change = field(default_factory=lambda: snapshots.Change([], 0, 0, []))
-    head: str | None = None
-    snapshot: str | None = None
-    checks: list[CheckResult] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    updates: list[Update] = field(default_factory=list)
-    done: bool = False
-
-
 def finish(context: Context, job: Job, attempt: Attempt, *, run_checks: bool) -> Result:
     """Capture, check, decide and record one worker's end; return its result.
 
@@ -75,92 +58,21 @@ def finish(context: Context, job: Job, attempt: Attempt, *, run_checks: bool) ->
 
 
 def _finish_once(context: Context, job: Job, attempt: Attempt, run_checks: bool) -> Result:
-    work = _look(context, job, attempt)
+    work = capture.look(context, job, ran=attempt.ending is not None)
     if run_checks and work.change.paths and context.spec.checks:
-        _keep_during_checks(context, job, work)
+        capture.keep_during_checks(context, job, work)
         work.checks = [_check(context, job, number, command) for number, command in enumerate(context.spec.checks, 1)]
     status, reason = outcome.decide(_evidence(context, attempt, work))
     if work.seen is not None:
-        _commit(context, job, work, status, reason)
+        capture.commit(context, job, work, _capture_message(context, job, status, reason))
         if not any(update.ref == wip_ref(context.spec.run, job.worker) for update in work.updates):
             work.updates += checkpoints.dropped(context, job)
     result = _result(context, job, attempt, work, (status, reason))
     worker = context.files.worker(job.worker)
     files.replace(worker.result, encode(result), durable=True)
     _record(context, job, attempt, work, result)
-    _settle(context, job, work)
+    capture.settle(context, job, work)
     return result
-
-
-def _look(context: Context, job: Job, attempt: Attempt) -> _Work:
-    """See what lies in the worktree; one that cannot be read is kept and named."""
-    work = _Work()
-    if attempt.ending is None:  # no agent ran
-        if context.rounds[job.worker].before is not None:
-            _look_at_branch(context, job, work)
-        else:
-            work.updates += _empty_branches(context, [job.worker])
-        return work
-    context.journal.append("intent", worker=job.worker, act="capture")
-    admin = worktrees.paired(context.repo, job.worktree)
-    if admin is None:
-        work.warnings.append(f"the worktree is gone or no longer ours: {job.worktree}")
-        _look_at_branch(context, job, work)
-        _look_at_checkpoint(context, job, work)
-        return work
-    scratch = os.path.join(context.files.worker(job.worker).top, "capture.index")
-    try:
-        work.seen = snapshots.look(context.repo, job.worktree, admin, scratch, launch.pathspecs(context.preset))
-    except ParallelError as error:
-        work.warnings.append(f"nothing was captured ({error.message}); the work is still in {job.worktree}")
-        work.head = refs.read(context.repo, HEADS + job.branch).get(HEADS + job.branch)
-        _look_at_checkpoint(context, job, work)
-        return work
-    _compare(context, job, work, work.seen.tree)
-    work.warnings += surroundings.changes(context.repo, context.before, worktree_too=not work.change.paths)
-    work.warnings += [f"not captured: {path}" for path in work.seen.missing]
-    work.warnings += snapshots.submodule_work(context.repo.at(job.worktree), job.worktree)
-    work.warnings += [f"not captured: {path}: a repository of its own" for path in work.change.nested]
-    return work
-
-
-def _look_at_branch(context: Context, job: Job, work: _Work) -> None:
-    """See what the branch alone has."""
-    work.head = refs.read(context.repo, HEADS + job.branch).get(HEADS + job.branch)
-    if work.head is not None:
-        _compare(context, job, work, work.head)
-
-
-def _look_at_checkpoint(context: Context, job: Job, work: _Work) -> None:
-    """The last checkpoint is all there is of what was not committed: it stays, and says what was done."""
-    work.snapshot = checkpoints.newest(context, job)
-    if work.snapshot is None:
-        return
-    ref = wip_ref(context.spec.run, job.worker)
-    work.warnings.append(f"the last checkpoint is kept as {ref}: git parallel restore {job.worker} --to DIR")
-    (seen,) = snapshots.read_snapshots(context.repo, [work.snapshot])
-    if seen is not None and seen.head == work.head:
-        _compare(context, job, work, seen.tree)
-
-
-def _compare(context: Context, job: Job, work: _Work, now: str) -> None:
-    """Hold a tree or commit against the base, and against where this round had to begin to change something."""
-    git, base, since = context.repo.common, context.spec.base, context.rounds[job.worker].since
-    work.change = snapshots.change(git, base, now)
-    work.done = bool(work.change.paths if since == base else snapshots.change(git, since, now).paths)
-
-
-def _keep_during_checks(context: Context, job: Job, work: _Work) -> None:
-    """Checks may take long and may do anything to the worktree: put the work under a ref before they start."""
-    if work.seen is None or not work.seen.dirty:
-        return
-    message = f"git parallel {context.spec.run}/{job.worker}: before its checks"
-    before = context.rounds[job.worker].wip
-    commit = snapshots.snapshot(context.objects, work.seen, message, index_tree=None, previous=before)
-    ref = wip_ref(context.spec.run, job.worker)
-    with refs.locked(context.repo):
-        refs.transaction(context.repo, [Update(ref, commit, None)])
-    work.updates.append(Update(ref, before, None))  # the commit on the branch replaces it
 
 
 def _check(context: Context, job: Job, number: int, command: str) -> CheckResult:
@@ -186,7 +98,7 @@ def _check(context: Context, job: Job, number: int, command: str) -> CheckResult
     return result
 
 
-def _evidence(context: Context, attempt: Attempt, work: _Work) -> Evidence:
+def _evidence(context: Context, attempt: Attempt, work: Work) -> Evidence:
     claim = attempt.claim
     return Evidence(
         stopped=attempt.stopped,
@@ -196,40 +108,6 @@ def _evidence(context: Context, attempt: Attempt, work: _Work) -> Evidence:
         allow_empty=context.spec.allow_empty,
         checks=work.checks,
     )
-
-
-def _commit(context: Context, job: Job, work: _Work, status: Status, reason: str) -> None:
-    """Put uncommitted work onto the branch; where that cannot be, under a wip ref."""
-    seen = work.seen
-    assert seen is not None
-    own = HEADS + job.branch
-    work.head = seen.head if seen.branch == own else refs.read(context.repo, own).get(own)
-    if not seen.dirty:
-        if seen.branch != own:
-            work.warnings.append(f"the agent left its branch: HEAD is at {seen.branch or seen.head}")
-            _keep_elsewhere(context, job, work, "the agent left its branch")
-        return
-    if seen.branch == own and seen.operation is None and seen.head is not None:
-        message = _capture_message(context, job, status, reason)
-        work.head = context.objects.commit(seen.tree, [seen.head], message)
-        work.updates.append(Update(own, work.head, seen.head))
-        return
-    why = f"a {seen.operation} is in progress" if seen.operation else "the agent left its branch"
-    _keep_elsewhere(context, job, work, why)
-
-
-def _keep_elsewhere(context: Context, job: Job, work: _Work, why: str) -> None:
-    """Write a snapshot under the worker's wip ref and say so."""
-    seen = work.seen
-    assert seen is not None
-    message = f"git parallel {context.spec.run}/{job.worker}: {why}"
-    index_tree = snapshots.staged_tree(context.repo.at(job.worktree))
-    before = context.rounds[job.worker].wip
-    work.snapshot = snapshots.snapshot(context.objects, seen, message, index_tree=index_tree, previous=before)
-    ref = wip_ref(context.spec.run, job.worker)
-    work.updates = [update for update in work.updates if update.ref != ref]
-    work.updates.append(Update(ref, work.snapshot, None))
-    work.warnings.append(f"{why}: its state is kept as {ref}")
 
 
 def _capture_message(context: Context, job: Job, status: Status, reason: str) -> str:
@@ -245,7 +123,7 @@ def _capture_message(context: Context, job: Job, status: Status, reason: str) ->
     return text.subject(task.title) + "\n\n" + "".join(f"{name}: {value}\n" for name, value in trailers)
 
 
-def _result(context: Context, job: Job, attempt: Attempt, work: _Work, verdict: tuple[Status, str]) -> Result:
+def _result(context: Context, job: Job, attempt: Attempt, work: Work, verdict: tuple[Status, str]) -> Result:
     spec, claim, ending = context.spec, attempt.claim, attempt.ending
     status, reason = verdict
     detail = attempt.error or (claim.detail if claim else None) or (ending.spawn_error if ending else None)
@@ -285,7 +163,7 @@ def _result(context: Context, job: Job, attempt: Attempt, work: _Work, verdict: 
     return rounds.added(context.rounds[job.worker].before, result)
 
 
-def _record(context: Context, job: Job, attempt: Attempt, work: _Work, result: Result) -> None:
+def _record(context: Context, job: Job, attempt: Attempt, work: Work, result: Result) -> None:
     """One transaction: the branch, the snapshot, the record and the note."""
     context.journal.append(
         "state", worker=job.worker, state="finishing", status=result.status, reason=result.reason, head=result.head
@@ -331,19 +209,6 @@ def note(context: Context, job: Job, result: Result) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _settle(context: Context, job: Job, work: _Work) -> None:
-    """After the commit is on the branch, the worktree's index follows it; a held lock leaves that to the person."""
-    seen = work.seen
-    if seen is None:
-        return
-    if work.head is not None and work.head != seen.head and seen.branch == HEADS + job.branch:
-        admin = worktrees.paired(context.repo, job.worktree)
-        if admin is not None and not snapshots.install_index(admin, seen.index):
-            context.journal.append("note", worker=job.worker, reason="index.lock is held; `git reset` in the worktree")
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(seen.index)
-
-
 def unstarted(context: Context, numbers: Sequence[int], status: Status, reason: str) -> dict[int, Result]:
     """End workers that never started: their results in one record, their empty branches gone again.
 
@@ -363,7 +228,7 @@ def unstarted(context: Context, numbers: Sequence[int], status: Status, reason: 
             changes=changes,
             subject=f"{text.count(len(numbers), 'worker')} not started: {reason}",
             trailers=[("Architect-Event", "workers-not-started"), ("Architect-Reason", reason)],
-            updates=_empty_branches(context, numbers),
+            updates=capture.empty_branches(context, numbers),
             ended=dict.fromkeys(numbers, status),
         )
     )
@@ -375,16 +240,7 @@ def _unstarted(context: Context, job: Job, status: Status, reason: str) -> Resul
     if before is not None:
         return msgspec.structs.replace(before, status=status, reason=reason, ended=timestamp(), detail=None)
     attempt = Attempt(number=0, started=None, duration=None, ending=None, claim=None, stopped=reason)
-    return _result(context, job, attempt, _Work(head=None), (status, reason))
-
-
-def _empty_branches(context: Context, numbers: Sequence[int]) -> list[Update]:
-    """Deletions of branches that nothing was ever done on. One that was moved meanwhile is somebody's and stays."""
-    base = context.spec.base
-    jobs = [context.spec.job(number) for number in numbers]
-    names = [HEADS + job.branch for job in jobs if not os.path.lexists(job.worktree)]
-    found = refs.read(context.repo, *names)
-    return [Update(name, None, base) for name in names if found.get(name) == base]
+    return _result(context, job, attempt, Work(head=None), (status, reason))
 
 
 class temporary_directory:  # noqa: N801 (used as a context manager, like tempfile's own)

@@ -1,0 +1,161 @@
+"""What git shows of a worker's work at its end, and how what no commit holds is kept.
+
+Looking writes only objects; the caller makes :attr:`Work.updates` in one transaction with the record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+
+from git_parallel import worktrees
+from git_parallel.agents import launch
+from git_parallel.errors import ParallelError
+from git_parallel.layout import HEADS, wip_ref
+from git_parallel.plan.model import CheckResult, Job
+from git_parallel.store import refs, snapshots
+from git_parallel.store.refs import Update
+from git_parallel.supervisor import checkpoints, surroundings
+from git_parallel.supervisor.context import Context
+
+
+class Work(Struct):
+    """What git shows of a worker's work, gathered on the way to its result. ``done``: its last round did some."""
+
+    seen: snapshots.Look | None = None
+    change: snapshots.Change = field(default_factory=lambda: snapshots.Change([], 0, 0, []))
+    head: str | None = None
+    snapshot: str | None = None
+    checks: list[CheckResult] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    updates: list[Update] = field(default_factory=list)
+    done: bool = False
+
+
+def look(context: Context, job: Job, *, ran: bool) -> Work:
+    """See what lies in the worktree; one that cannot be read is kept and named."""
+    work = Work()
+    if not ran:
+        if context.rounds[job.worker].before is not None:
+            _look_at_branch(context, job, work)
+        else:
+            work.updates += empty_branches(context, [job.worker])
+        return work
+    context.journal.append("intent", worker=job.worker, act="capture")
+    admin = worktrees.paired(context.repo, job.worktree)
+    if admin is None:
+        work.warnings.append(f"the worktree is gone or no longer ours: {job.worktree}")
+        _look_at_branch(context, job, work)
+        _look_at_checkpoint(context, job, work)
+        return work
+    scratch = os.path.join(context.files.worker(job.worker).top, "capture.index")
+    try:
+        work.seen = snapshots.look(context.repo, job.worktree, admin, scratch, launch.pathspecs(context.preset))
+    except ParallelError as error:
+        work.warnings.append(f"nothing was captured ({error.message}); the work is still in {job.worktree}")
+        work.head = refs.read(context.repo, HEADS + job.branch).get(HEADS + job.branch)
+        _look_at_checkpoint(context, job, work)
+        return work
+    _compare(context, job, work, work.seen.tree)
+    work.warnings += surroundings.changes(context.repo, context.before, worktree_too=not work.change.paths)
+    work.warnings += [f"not captured: {path}" for path in work.seen.missing]
+    work.warnings += snapshots.submodule_work(context.repo.at(job.worktree), job.worktree)
+    work.warnings += [f"not captured: {path}: a repository of its own" for path in work.change.nested]
+    return work
+
+
+def _look_at_branch(context: Context, job: Job, work: Work) -> None:
+    """See what the branch alone has."""
+    work.head = refs.read(context.repo, HEADS + job.branch).get(HEADS + job.branch)
+    if work.head is not None:
+        _compare(context, job, work, work.head)
+
+
+def _look_at_checkpoint(context: Context, job: Job, work: Work) -> None:
+    """The last checkpoint is all there is of what was not committed: it stays, and says what was done."""
+    work.snapshot = checkpoints.newest(context, job)
+    if work.snapshot is None:
+        return
+    ref = wip_ref(context.spec.run, job.worker)
+    work.warnings.append(f"the last checkpoint is kept as {ref}: git parallel restore {job.worker} --to DIR")
+    (seen,) = snapshots.read_snapshots(context.repo, [work.snapshot])
+    if seen is not None and seen.head == work.head:
+        _compare(context, job, work, seen.tree)
+
+
+def _compare(context: Context, job: Job, work: Work, now: str) -> None:
+    """Hold a tree or commit against the base, and against where this round had to begin to change something."""
+    git, base, since = context.repo.common, context.spec.base, context.rounds[job.worker].since
+    work.change = snapshots.change(git, base, now)
+    work.done = bool(work.change.paths if since == base else snapshots.change(git, since, now).paths)
+
+
+def keep_during_checks(context: Context, job: Job, work: Work) -> None:
+    """Checks may take long and may do anything to the worktree: put the work under a ref before they start."""
+    if work.seen is None or not work.seen.dirty:
+        return
+    message = f"git parallel {context.spec.run}/{job.worker}: before its checks"
+    before = context.rounds[job.worker].wip
+    commit = snapshots.snapshot(context.objects, work.seen, message, index_tree=None, previous=before)
+    ref = wip_ref(context.spec.run, job.worker)
+    with refs.locked(context.repo):
+        refs.transaction(context.repo, [Update(ref, commit, None)])
+    work.updates.append(Update(ref, before, None))  # the commit on the branch replaces it
+
+
+def commit(context: Context, job: Job, work: Work, message: str) -> None:
+    """Put uncommitted work onto the branch; where that cannot be, under a wip ref."""
+    seen = work.seen
+    assert seen is not None
+    own = HEADS + job.branch
+    work.head = seen.head if seen.branch == own else refs.read(context.repo, own).get(own)
+    if not seen.dirty:
+        if seen.branch != own:
+            work.warnings.append(f"the agent left its branch: HEAD is at {seen.branch or seen.head}")
+            _keep_elsewhere(context, job, work, "the agent left its branch")
+        return
+    if seen.branch == own and seen.operation is None and seen.head is not None:
+        work.head = context.objects.commit(seen.tree, [seen.head], message)
+        work.updates.append(Update(own, work.head, seen.head))
+        return
+    why = f"a {seen.operation} is in progress" if seen.operation else "the agent left its branch"
+    _keep_elsewhere(context, job, work, why)
+
+
+def _keep_elsewhere(context: Context, job: Job, work: Work, why: str) -> None:
+    """Write a snapshot under the worker's wip ref and say so."""
+    seen = work.seen
+    assert seen is not None
+    message = f"git parallel {context.spec.run}/{job.worker}: {why}"
+    index_tree = snapshots.staged_tree(context.repo.at(job.worktree))
+    before = context.rounds[job.worker].wip
+    work.snapshot = snapshots.snapshot(context.objects, seen, message, index_tree=index_tree, previous=before)
+    ref = wip_ref(context.spec.run, job.worker)
+    work.updates = [update for update in work.updates if update.ref != ref]
+    work.updates.append(Update(ref, work.snapshot, None))
+    work.warnings.append(f"{why}: its state is kept as {ref}")
+
+
+def settle(context: Context, job: Job, work: Work) -> None:
+    """After the commit is on the branch, the worktree's index follows it; a held lock leaves that to the person."""
+    seen = work.seen
+    if seen is None:
+        return
+    if work.head is not None and work.head != seen.head and seen.branch == HEADS + job.branch:
+        admin = worktrees.paired(context.repo, job.worktree)
+        if admin is not None and not snapshots.install_index(admin, seen.index):
+            context.journal.append("note", worker=job.worker, reason="index.lock is held; `git reset` in the worktree")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(seen.index)
+
+
+def empty_branches(context: Context, numbers: Sequence[int]) -> list[Update]:
+    """Deletions of branches that nothing was ever done on. One that was moved meanwhile is somebody's and stays."""
+    base = context.spec.base
+    jobs = [context.spec.job(number) for number in numbers]
+    names = [HEADS + job.branch for job in jobs if not os.path.lexists(job.worktree)]
+    found = refs.read(context.repo, *names)
+    return [Update(name, None, base) for name in names if found.get(name) == base]
