@@ -18,7 +18,14 @@ Command = Callable[..., int]
 _LIMITS = {
     "timeout_per_worker": ("SECONDS", "Time for one worker in this round."),
     "budget_per_worker": ("USD", "US dollars that one worker may spend in this round."),
+    "idle_timeout": ("SECONDS", "Time that a worker may do nothing."),
+    "max_steps": ("N", "Steps of one worker in this round."),
+    "memory_per_worker": ("SIZE", "Memory that one worker's processes may use."),
+    "memfree": ("SIZE", "Memory that must be free for a worker to start."),
+    "max_output": ("SIZE", "Output that one worker may write, with that of earlier rounds."),
+    "max_disk": ("SIZE", "Room on the disk that one worktree may take."),
     "budget": ("USD", "US dollars that the whole run may spend, with what it has spent already."),
+    "timeout": ("SECONDS", "Time for this round of the run."),
 }
 
 
@@ -29,9 +36,9 @@ def limit_options(function: Command) -> Command:
     return function
 
 
-def limits(given: dict[str, Any]) -> dict[str, float]:
-    """Read the limits that were typed. Raises UsageError."""
-    read: dict[str, float] = {}
+def limits(given: dict[str, Any]) -> dict[str, float | None]:
+    """Read the limits that were typed; None takes one away. Raises UsageError."""
+    read: dict[str, float | None] = {}
     for name, typed in given.items():
         if typed is None:
             continue

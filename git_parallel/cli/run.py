@@ -57,6 +57,7 @@ class RunCommand(click.Command):
 @_setting("idle_timeout", "SECONDS")
 @_setting("max_steps", "N")
 @_setting("memory_per_worker", "SIZE")
+@_setting("memfree", "SIZE")
 @_setting("max_output", "SIZE")
 @_setting("max_disk", "SIZE")
 @_setting("budget", "USD")

@@ -54,6 +54,7 @@ class Config(Struct, frozen=True, kw_only=True):
     timeout: float | None
     idle_timeout: float | None
     memory_per_worker: int | None
+    memfree: int | None
     max_output: int | None
     max_disk: int | None
     retries: int

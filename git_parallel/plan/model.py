@@ -53,6 +53,7 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True):
     timeout: float | None = None
     idle_timeout: float | None = None
     memory_per_worker: int | None = None
+    memfree: int | None = None
     max_output: int | None = None
     max_disk: int | None = None
 

@@ -106,6 +106,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("timeout", SECONDS, None, "time for the whole run", nothing="none"),
     Setting("idle_timeout", SECONDS, None, "time that a worker may do nothing", nothing="none"),
     Setting("memory_per_worker", SIZE, None, "memory that one worker's processes may use", nothing="none"),
+    Setting("memfree", SIZE, None, "memory that must be free for a worker to start", nothing="none"),
     Setting("max_output", SIZE, None, "output that one worker may write", nothing="none"),
     Setting("max_disk", SIZE, None, "room on the disk that one worktree may take", nothing="none"),
     Setting("retries", whole(0, 100), 0, "how often a worker is tried again"),

@@ -18,6 +18,7 @@ def table(spec: RunSpec) -> str:
         f"{spec.limits.max_steps} steps" if spec.limits.max_steps else "",
         f"idle for {text.duration(spec.limits.idle_timeout)}" if spec.limits.idle_timeout else "",
         f"{text.size(spec.limits.memory_per_worker)} of memory each" if spec.limits.memory_per_worker else "",
+        f"start with {text.size(spec.limits.memfree)} of memory free" if spec.limits.memfree else "",
         f"{text.size(spec.limits.max_output)} of output each" if spec.limits.max_output else "",
         f"{text.size(spec.limits.max_disk)} on disk each" if spec.limits.max_disk else "",
     ]

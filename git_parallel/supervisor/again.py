@@ -34,7 +34,12 @@ _STAT = ("diff", "--stat=100", "--stat-count=60", "--no-color", "--no-ext-diff",
 
 
 def retry(
-    repo: Repository, run: str, worker: int, *, message: str | None = None, limits: Mapping[str, float] | None = None
+    repo: Repository,
+    run: str,
+    worker: int,
+    *,
+    message: str | None = None,
+    limits: Mapping[str, float | None] | None = None,
 ) -> str:
     """Send one worker back in the background: with its review's words, ``message``, or its task again.
 
@@ -51,7 +56,7 @@ def retrying(
     numbers: Sequence[int],
     *,
     message: str | None = None,
-    limits: Mapping[str, float] | None = None,
+    limits: Mapping[str, float | None] | None = None,
 ) -> Again:
     """Plan another round of workers that have ended. Raises when one of them cannot or should not go on."""
     state = _ended(repo, run)
@@ -72,7 +77,7 @@ def resuming(
     numbers: Sequence[int] = (),
     *,
     failed: bool = False,
-    limits: Mapping[str, float] | None = None,
+    limits: Mapping[str, float | None] | None = None,
 ) -> Again | None:
     """Plan another round of the workers (of ``numbers``, else of all) that did not end by themselves.
 
@@ -111,7 +116,7 @@ def _check(state: Ended, numbers: Sequence[int]) -> None:
             raise RefusedError(f"worker {number} has not ended", f"see: git parallel status {state.spec.run}")
 
 
-def _again(repo: Repository, state: Ended, orders: Sequence[Order], limits: Mapping[str, float] | None) -> Again:
+def _again(repo: Repository, state: Ended, orders: Sequence[Order], limits: Mapping[str, float | None] | None) -> Again:
     """Check what can be checked before anything is changed."""
     for order in orders:
         launch.check_task(state.preset, order.prompt)

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from git_parallel.errors import ParallelError
 from git_parallel.plan import halt
 from git_parallel.plan.model import Result, Status
+from git_parallel.render import text
 from git_parallel.render.live import Display
 from git_parallel.store import logs, record
 from git_parallel.supervisor import control, files, liveness, scheduler
@@ -75,6 +76,7 @@ class Supervisor:
         self._control_offset = context.control_offset
         limit = context.spec.limits.timeout
         self._deadline = time.monotonic() + limit if limit is not None else None
+        self._next_start = float("-inf")
         self._held: set[int] = set()  # workers in the queue that are not to start
         self._paused: float | None = None  # since when nothing of the run works
 
@@ -104,8 +106,10 @@ class Supervisor:
 
     def _start_workers(self) -> None:
         queue = [number for number in self.queue if number not in self._held]
+        limits = self.context.spec.limits
         for number in scheduler.startable(queue, len(self.active), self.context.spec.workers):
-            limits = self.context.spec.limits
+            if limits.memfree is not None and not self._memory_for(number, limits.memfree):
+                continue
             budget = scheduler.reservation(self._purse(), limits.budget_per_worker)
             if budget == 0.0:
                 self._drain("run_budget")
@@ -114,6 +118,19 @@ class Supervisor:
             worker = Worker(self.context, self.context.spec.job(number), budget)
             self.workers[number] = worker
             worker.thread.start()
+
+    def _memory_for(self, number: int, wanted: int) -> bool:
+        """Say whether a worker may start: one a tick, so that each has taken its memory before the next one does."""
+        from git_parallel.supervisor import memory  # noqa: PLC0415 (only with this limit)
+
+        now = time.monotonic()
+        free = memory.available()
+        if now >= self._next_start and (free is None or free >= wanted):
+            self._next_start = now + TICK
+            return True
+        if free is not None and free < wanted and self._views[number].state != "waiting":
+            self._queued(number, "waiting", f"{text.size(wanted)} of free memory", source="timer")
+        return False
 
     def _purse(self) -> Purse:
         spent = sum(result.cost or 0.0 for result in self.results.values())
@@ -306,9 +323,9 @@ class Supervisor:
                 if number in self.queue:
                     self._queued(number, "queued", None)
 
-    def _queued(self, number: int, state: str, reason: str | None) -> None:
-        event = self.context.journal.append("state", worker=number, state=state, source="person", reason=reason)
-        self._show(number, state=state, since=event["time"], source="person", reason=reason)
+    def _queued(self, number: int, state: str, reason: str | None, source: str = "person") -> None:
+        event = self.context.journal.append("state", worker=number, state=state, source=source, reason=reason)
+        self._show(number, state=state, since=event["time"], source=source, reason=reason)
 
     def _suspend(self) -> None:
         """Ctrl-Z: stop with all workers, until the shell lets us go on."""

@@ -128,6 +128,7 @@ def plan_run(repo: Repository, request: Request) -> Draft:
             timeout=config.timeout,
             idle_timeout=config.idle_timeout,
             memory_per_worker=config.memory_per_worker,
+            memfree=config.memfree,
             max_output=config.max_output,
             max_disk=config.max_disk,
         ),

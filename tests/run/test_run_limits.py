@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 
 import pytest
 
 from git_parallel.plan.model import Limits
+from git_parallel.supervisor import memory
 from git_parallel.supervisor.activity import Activity, Usage
 from git_parallel.supervisor.limits import Reading, exceeded
 
@@ -84,6 +86,33 @@ def test_a_dry_run_shows_the_limits(repo):
     assert line.endswith("idle for 5m00s, 4.0 GiB of memory each, 1.5 MiB of output each, 2.0 GiB on disk each")
 
 
+def test_no_worker_starts_while_too_little_memory_is_free(repo):
+    done = repo.parallel("run", "--program", "shell", "--detach", "--memfree=512t", "--task", "echo 1 > a")
+    assert done.returncode == 0, done.stderr
+    end = time.monotonic() + 20
+    while (shown := json.loads(repo.parallel("status", "--json").stdout)["workers"][0])["state"] != "waiting":
+        assert time.monotonic() < end, shown
+    assert "waiting(512 TiB of free memory)" in repo.parallel("status").stdout
+    assert repo.parallel("stop").stdout.startswith("[1] cancelled/stopped")
+    done = repo.parallel("resume", "--memfree=none", "--json")
+    assert (done.returncode, json.loads(done.stdout)["workers"][0]["status"]) == (0, "success")
+
+
+def test_with_enough_memory_they_start(repo):
+    done = repo.parallel("run", "--program", "shell", "--memfree=1m", "--task", "echo 1 > a", "--task", "echo 2 > a")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "task", "reason"),
+    [("--idle-timeout=1s", "sleep 300", "idle"), ("--max-output=9k", "head -c 20000 /dev/zero; sleep 300", "output")],
+)
+def test_another_round_may_have_limits_of_its_own(repo, option, task, reason):
+    repo.parallel("run", "--program", "shell", "--task", "exit 1")
+    done = repo.parallel("retry", "1", "--json", "-m", task, option)
+    assert json.loads(done.stdout)["workers"][0]["reason"] == reason, done.stderr
+
+
 # --- pure ------------------------------------------------------------------------------------------
 
 
@@ -112,3 +141,17 @@ def test_output_and_work_are_activity():
     assert activity.busy == 2.0
     activity.note(3.0, output=False, usage=Usage(cpu=0.5))
     assert (activity.busy, activity.stirred) == (2.0, 2.0)
+
+
+def test_the_memory_of_a_control_group_is_what_it_and_those_above_it_leave(tmp_path):
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    for directory, limit, used in ((tmp_path, "max", "900"), (tmp_path / "a", "1000", "900"), (inner, "500", "100")):
+        (directory / "memory.max").write_text(f"{limit}\n")
+        (directory / "memory.current").write_text(f"{used}\n")
+        (directory / "memory.stat").write_text("anon 5\ninactive_file 50\n")
+    assert memory.group_rooms(str(tmp_path), "/a/b") == [450, 150]
+    assert memory.group_rooms(str(tmp_path), "/") == []
+    free = memory.available()
+    assert free is not None
+    assert free > 1 << 20
