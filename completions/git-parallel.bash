@@ -10,8 +10,8 @@ __git_parallel_describe ()
 {
 	case $1 in
 	run)
-		options="--task --task-file --workers --models --agent --program --budget-per-worker --timeout-per-worker --idle-timeout --max-steps --memory-per-worker --memfree --max-output --max-disk --budget --timeout --check --base --target --with-changes --halt --until --retries --checkpoint --matrix --allow-empty --config --dry-run --detach --trust --json --quiet --help"
-		kinds="--task=none --task-file=file --workers=none --models=models --agent=none --program=programs --budget-per-worker=none --timeout-per-worker=none --idle-timeout=none --max-steps=none --memory-per-worker=none --memfree=none --max-output=none --max-disk=none --budget=none --timeout=none --check=none --base=commits --target=branches --halt=none --until=none --retries=none --checkpoint=none -c=file --config=file"
+		options="--task --task-file --workers --models --agent --program --budget-per-worker --timeout-per-worker --idle-timeout --max-steps --memory-per-worker --memfree --max-output --max-disk --budget --timeout --check --base --target --with-changes --halt --until --retries --checkpoint --keep-ignored --matrix --allow-empty --config --dry-run --detach --trust --json --quiet --help"
+		kinds="--task=none --task-file=file --workers=none --models=models --agent=none --program=programs --budget-per-worker=none --timeout-per-worker=none --idle-timeout=none --max-steps=none --memory-per-worker=none --memfree=none --max-output=none --max-disk=none --budget=none --timeout=none --check=none --base=commits --target=branches --halt=none --until=none --retries=none --checkpoint=none --keep-ignored=none -c=file --config=file"
 		argument=none
 		;;
 	status)

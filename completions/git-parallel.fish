@@ -68,6 +68,7 @@ complete -c git-parallel -n '__git_parallel_using run' -l halt -x -d 'When the r
 complete -c git-parallel -n '__git_parallel_using run' -l until -x -d 'End the run with the N-th success, or the first-success; all: when all have ended. Short for --halt'
 complete -c git-parallel -n '__git_parallel_using run' -l retries -x -d 'How often a worker is tried again'
 complete -c git-parallel -n '__git_parallel_using run' -l checkpoint -x -d 'Time between captures of a running worker'\''s files'
+complete -c git-parallel -n '__git_parallel_using run' -l keep-ignored -x -d 'Keep files that git ignores too, so much of each worker'
 complete -c git-parallel -n '__git_parallel_using run' -l matrix -d 'Run every task with every model'
 complete -c git-parallel -n '__git_parallel_using run' -l allow-empty -d 'A worker that changes nothing may still succeed'
 complete -c git-parallel -n '__git_parallel_using run' -s c -l config -r -F -d 'Read FILE in place of .git-parallel.yaml'

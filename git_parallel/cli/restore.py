@@ -168,8 +168,10 @@ def _document(done: Restored) -> Mapping[str, object]:
 def _list(repo: Repository, words: Sequence[str], as_json: bool) -> int:
     items = restorable.named(repo, words) if words else restorable.everything(repo)
     changed = restorable.changed_files(repo, items)
-    subjects = restorable.subjects(repo, items)
     history = {item.address: checkpoints.history(repo, item) for item in items if item.wip is not None}
+    wanted = [item.head for item in items if item.head]
+    wanted += [oid for item in items for oid in removals.lost(item, history.get(item.address, ()))]
+    subjects = restorable.subjects(repo, wanted)
     sizes = {one.top: measure([one.files]) for item in items for one in item.trash}
     if as_json:
         documents = [

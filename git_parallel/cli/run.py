@@ -74,6 +74,7 @@ class RunCommand(click.Command):
 )
 @_setting("retries", "N")
 @_setting("checkpoint", "SECONDS")
+@_setting("keep_ignored", "SIZE")
 @click.option("--matrix", is_flag=True, help="Run every task with every model.")
 @click.option("--allow-empty", is_flag=True, help="A worker that changes nothing may still succeed.")
 @click.option("-c", "--config", "config_file", metavar="FILE", help="Read FILE in place of .git-parallel.yaml.")

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import msgspec
 
 from git_parallel import worktrees
-from git_parallel.errors import GitError, RefusedError
+from git_parallel.errors import RefusedError
 from git_parallel.git import Git, Repository
 from git_parallel.integrate.remains import Remains
 from git_parallel.layout import HEADS, State, kept_ref, wip_ref
 from git_parallel.store import refs, snapshots
+from git_parallel.store.lost import logged, lost_commits, on_no_ref, unreachable
 from git_parallel.store.objects import Objects
 from git_parallel.store.refs import Update
 from git_parallel.store.snapshots import Look
@@ -101,7 +102,7 @@ def _without_worktree(case: _Case) -> Captured:
     repo, remains, head = case.repo, case.remains, case.head
     if head is None:
         return Captured()
-    lost = _lost(case, snapshots.logged(repo.common, remains.branch), [head])
+    lost = _lost(case, logged(repo.common, remains.branch), [head])
     if lost:
         tree = case.objects.read_commit(head)[0]
         clean = Look(head, tree, remains.branch, tree, None, (), "")
@@ -244,7 +245,7 @@ def _lost_in_worktree(case: _Case, git: Git, seen: Look) -> list[str]:
     made = remains.result.head if remains.result is not None else None
     sure = [commit for commit in (remains.spec.base, remains.tip, made, seen.head) if commit]
     logs = ["HEAD"] if case.head is None else ["HEAD", remains.branch]
-    return snapshots.lost_commits(git, remains.admin, sure, logs)
+    return lost_commits(git, remains.admin, sure, logs)
 
 
 def _lost(case: _Case, candidates: Sequence[str], sure: Sequence[str]) -> list[str]:
@@ -252,20 +253,7 @@ def _lost(case: _Case, candidates: Sequence[str], sure: Sequence[str]) -> list[s
     lost = on_no_ref(case.repo, candidates)
     if case.kept is not None and case.head is not None:
         lost.append(case.kept)  # the kept ref of an earlier removal moves on
-    return snapshots.unreachable(case.repo.common, list(dict.fromkeys(lost)), sure)
-
-
-def on_no_ref(repo: Repository, commits: Sequence[str]) -> list[str]:
-    """Which of these commits no ref reaches. When git cannot tell (a broken ref), all of them."""
-    if not commits:
-        return []
-    stdin = "".join(f"{commit}\n" for commit in commits).encode()
-    try:
-        done = repo.common.run("rev-list", "--stdin", "--ignore-missing", "--not", "--glob=refs/*", stdin=stdin)
-    except GitError:
-        return list(commits)
-    loose = set(done.text.split())
-    return [commit for commit in commits if commit in loose]
+    return unreachable(case.repo.common, list(dict.fromkeys(lost)), sure)
 
 
 def _updates(case: _Case, snapshot: str | None) -> Iterator[Update]:

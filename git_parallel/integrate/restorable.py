@@ -33,7 +33,7 @@ class Restorable:
 
     ``head``: the tip to bring back (from the kept ref, else from the record), ``head_time`` epoch seconds.
     ``snapshot``: the newest state of its worktree that no commit held. ``tip``: where a branch of that
-    name is now. ``trash``: its directories in the trash, oldest first.
+    name is now. ``ignored``: a commit of files that git ignores. ``trash``: its directories in the trash, oldest first.
     """
 
     run: str
@@ -46,6 +46,7 @@ class Restorable:
     tip: str | None = None
     wip: str | None = None
     snapshot: Snapshot | None = None
+    ignored: str | None = None
     removal: Removal | None = None
     trash: tuple[Trashed, ...] = ()
     status: str | None = None
@@ -158,6 +159,7 @@ def _describe(repo: Repository, addresses: Sequence[Address], found: _Found) -> 
                 kept=kept,
                 head=kept or (result.head if result is not None else None),
                 wip=wip,
+                ignored=result.ignored.kept if result is not None and result.ignored is not None else None,
                 removal=removed,
                 trash=tuple(found.trash.get(address, ())),
                 status=result.status if result is not None else None,
@@ -246,11 +248,9 @@ def changed_files(repo: Repository, items: Sequence[Restorable]) -> dict[Address
     return {address: counts.get(pair.split(" ")[0], 0) for address, pair in pairs}
 
 
-def subjects(repo: Repository, items: Sequence[Restorable]) -> dict[str, str]:
-    """The subjects of the tips and of the commits that no branch had, by commit, in one git call."""
-    wanted = [item.head for item in items if item.head]
-    wanted += [commit for item in items if item.snapshot is not None for commit in item.snapshot.lost]
-    found = batch(repo, wanted)
+def subjects(repo: Repository, commits: Iterable[str]) -> dict[str, str]:
+    """The subjects of commits, by commit, in one git call; what is not there has none."""
+    found = batch(repo, list(dict.fromkeys(commits)))
     said = {}
     for commit in found:
         if commit is not None and commit.kind == "commit":

@@ -159,6 +159,7 @@ def restore_worktree(repo: Repository, item: Restorable, path: str | None, name:
             detached = state.head
             git.run("update-ref", "--no-deref", "-m", "parallel: restore", "HEAD", detached)
         warnings += _put_back(repo, git, place, done.head, state)
+    warnings += _put_ignored(repo, item, git)
     return Restored(
         item,
         done.branch,
@@ -199,6 +200,17 @@ def _put_back(repo: Repository, git: Git, place: str, tip: str, state: Snapshot)
     git.run("read-tree", "--reset", staged)  # the index alone: without -u no file is touched
     git.run("update-index", "-q", "--refresh", ok=(0, 1))
     return [f"'{path}' was at another commit of its own repository: it stays as the branch has it" for path in links]
+
+
+def _put_ignored(repo: Repository, item: Restorable, git: Git) -> list[str]:
+    """Write the files that git ignores, where some were kept, beside what is there."""
+    if item.ignored is None:
+        return []
+    with _scratch(repo) as index:
+        env = {"GIT_INDEX_FILE": index, **_LFS}
+        git.run("read-tree", item.ignored, env=env)
+        done = git.run("checkout-index", "--all", env=env, ok=(0, 1, 128))  # without --force nothing is overwritten
+    return ["not all of the files that git ignores could be written"] if done.returncode else []
 
 
 def _split_changes(fields: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
@@ -263,7 +275,8 @@ def restore_files(repo: Repository, item: Restorable, directory: str) -> Restore
     git = Git((f"--git-dir={repo.common_dir}", f"--work-tree={target}"), target)
     with _scratch(repo) as index:
         _check_out(git, commit, index, None)
-    return Restored(item, head=commit if state is None else state.head, path=target, state=state)
+    warnings = tuple(_put_ignored(repo, item, git))
+    return Restored(item, head=commit if state is None else state.head, path=target, state=state, warnings=warnings)
 
 
 def restore_trash(repo: Repository, item: Restorable, directory: str) -> Restored:

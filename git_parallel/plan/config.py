@@ -65,6 +65,7 @@ class Config(Struct, frozen=True, kw_only=True):
     worktree: str
     grace: float
     checkpoint: float | None
+    keep_ignored: int | None
     strategy: str
     message: str | None
     check_timeout: float | None

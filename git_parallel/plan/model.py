@@ -88,6 +88,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     allow_empty: bool = False
     grace: float = 10.0
     checkpoint: float | None = 120.0
+    keep_ignored: int | None = None
     notify: str | None = None
     bell: bool = True
     preset: dict[str, Any] = {}
@@ -113,11 +114,36 @@ class CheckResult(msgspec.Struct, frozen=True):
         return self.exit_code == 0
 
 
+class IgnoredPath(msgspec.Struct, frozen=True):
+    """What lies below an ignored path: its files and their bytes; ``more``: counting stopped early."""
+
+    path: str
+    files: int
+    size: int
+    more: bool = False
+
+
+class IgnoredFiles(msgspec.Struct, frozen=True):
+    """The files that git ignores in a worktree, of which no commit on the branch has any.
+
+    ``files`` and ``size`` (bytes) are of all of them, ``paths`` the first ones. ``kept`` is a commit of
+    those that were to be kept, below the worker's ref under refs/architect/wip/.
+    """
+
+    files: int
+    size: int
+    more: bool
+    paths: list[IgnoredPath]
+    kept: str | None = None
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """How a worker ended. The first nine fields and their names are the seed's ``WorkerResult``.
 
     ``head`` is the branch's tip after capture; ``snapshot`` a commit under refs/architect/wip/ where the
-    work could not go onto the branch. ``duration`` is in seconds, ``cost`` in US dollars, ``peak_rss`` in bytes.
+    work could not go onto the branch; ``lost`` are commits that no branch has, kept under that ref as well;
+    ``ignored`` what git ignores in the worktree.
+    ``duration`` is in seconds, ``cost`` in US dollars, ``peak_rss`` in bytes.
     """
 
     worker_id: int
@@ -148,6 +174,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     started: str | None = None
     ended: str | None = None
     peak_rss: int | None = None
+    lost: list[str] | None = None
+    ignored: IgnoredFiles | None = None
     warnings: list[str] = []
 
 

@@ -117,6 +117,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("worktree", template(".architect-parallel-{n}"), ".architect-parallel-{n}", "path of a worker's worktree"),
     Setting("grace", SECONDS, 10.0, "time between asking a worker to end and killing it"),
     Setting("checkpoint", SECONDS, 120.0, "time between captures of a running worker's files", nothing="never"),
+    Setting("keep_ignored", SIZE, None, "keep files that git ignores too, so much of each worker", nothing="none"),
     Setting("strategy", choice("merge", "squash", "rebase", "ff"), "merge", "how approved work lands"),
     Setting("message", MESSAGE, None, "message of the commit that lands a branch, without its trailers"),
     Setting("check_timeout", SECONDS, 3600.0, "time for one check of an integrated tree", nothing="none"),

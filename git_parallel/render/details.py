@@ -12,7 +12,7 @@ from msgspec import Struct
 from git_parallel.integrate import verdicts
 from git_parallel.integrate.verdicts import Verdict
 from git_parallel.layout import HEADS, kept_ref, logs_ref, run_ref, wip_ref
-from git_parallel.plan.model import CheckResult, Limits, RunSpec
+from git_parallel.plan.model import CheckResult, IgnoredFiles, Limits, RunSpec
 from git_parallel.render import table, text
 from git_parallel.supervisor.view import RunView, WorkerView
 
@@ -94,6 +94,7 @@ def worker(
         *(("check", check(one)) for one in (result.check or () if result else ())),
         ("changes", text.change(result) if result else None),
         *(("", path) for path in _some(result.files_modified if result else [])),
+        *_ignored(result.ignored if result else None),
         *(("warning", warning) for warning in (result.warnings if result else ())),
         *_reviews(reviews, places.refs.get(HEADS + view.branch)),
     ]
@@ -171,6 +172,20 @@ def _branch(view: WorkerView, places: Places) -> str:
 
 def _where(ref: str, places: Places) -> str | None:
     return f"{ref} ({places.refs[ref][:_SHORT]})" if ref in places.refs else None
+
+
+def _ignored(found: IgnoredFiles | None) -> Iterable[tuple[str, str]]:
+    """What git ignores in the worktree: all of it, then path by path."""
+    if found is None:
+        return
+    kept = f", some of them kept ({found.kept[:_SHORT]})" if found.kept else ""
+    yield "ignored", f"{_measured(found.files, found.size, more=found.more)}{kept}"
+    paths = [f"{one.path} ({_measured(one.files, one.size, more=one.more)})" for one in found.paths]
+    yield from (("", path) for path in _some(paths))
+
+
+def _measured(files: int, size: int, *, more: bool) -> str:
+    return f"{'more than ' if more else ''}{text.count(files, 'file')}, {text.size(size)}"
 
 
 def _tokens(tokens: Mapping[str, int] | None) -> str | None:

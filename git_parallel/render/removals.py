@@ -14,6 +14,7 @@ from git_parallel.worktrees.uncaptured import Size
 SHORT = 10
 _INDENT = " " * 9
 _MOST_EARLIER = 10
+_MOST_NAMES = 5
 
 
 def measured(total: Size) -> str:
@@ -54,7 +55,7 @@ def outcome(one: Outcome, *, dry_run: bool, expire: float | None) -> Iterator[st
         snapshot = f" in snapshot {captured.snapshot[:SHORT]}" if captured.snapshot else ""
         yield f"{_INDENT}{'to keep' if dry_run else 'kept'}{snapshot}: {', '.join(kept)}"
     if captured.ignored.total.files:
-        names = text.fit(", ".join(captured.ignored.names), 60)
+        names = text.fit(", ".join(captured.ignored.names[:_MOST_NAMES]), 60)
         yield f"{_INDENT}ignored: {measured(captured.ignored.total)} ({names}); in the trash for {span(expire)}"
     for reason in captured.uncaptured:
         yield f"{_INDENT}not captured, stays in the trash: {text.printable(reason)}"
@@ -110,7 +111,7 @@ def outcome_document(one: Outcome) -> Mapping[str, object]:
             "files": ignored.total.files,
             "bytes": ignored.total.size,
             "more": ignored.total.more,
-            "names": list(ignored.names),
+            "names": list(ignored.names[:_MOST_NAMES]),
         }
         if ignored is not None
         else None,
@@ -154,7 +155,8 @@ def restorable_document(
         "files": files,
         "staged": state.index is not None if state else False,
         "checkpoints": [{"commit": one.oid, "time": one.time} for one in history],
-        "lost": [{"commit": oid, "subject": subjects.get(oid)} for oid in (state.lost if state else ())],
+        "lost": [{"commit": oid, "subject": subjects.get(oid)} for oid in lost(item, history)],
+        "ignored": item.ignored,
         "trash": [trashed_document(one, sizes.get(one.top)) for one in item.trash],
     }
 
@@ -182,8 +184,10 @@ def restorable_lines(
         what += [f"HEAD at {state.head[:SHORT]}"] if state.head and state.head != item.head else []
         said = f": {', '.join(what)}" if what else ""
         yield f"    snapshot  {state.oid[:SHORT]}, {text.age(state.time, now)}{said}"
-        for oid in state.lost:
-            yield f"    commit    {oid[:SHORT]}{_subject(subjects, oid)} (no branch had it)"
+    for oid in lost(item, history):
+        yield f"    commit    {oid[:SHORT]}{_subject(subjects, oid)} (no branch had it)"
+    if item.ignored is not None:
+        yield f"    ignored   {item.ignored[:SHORT]}, files that git ignores: with --worktree or --to DIR"
     earlier = [one for one in history if state is None or one.oid != state.oid]
     for past in earlier[:_MOST_EARLIER]:
         yield f"    earlier   {past.oid[:SHORT]}, {text.age(past.time, now)} ({text.clock(past.time)})"
@@ -191,6 +195,12 @@ def restorable_lines(
         yield f"    earlier   … and {len(earlier) - _MOST_EARLIER} more, back to {text.clock(earlier[-1].time)}"
     for one in item.trash:
         yield f"    trash     {_in_trash(one, sizes.get(one.top), now, expire)}"
+
+
+def lost(item: Restorable, history: Sequence[Snapshot]) -> list[str]:
+    """The commits that no branch had, of a worker's last state and of all that are kept before it."""
+    states = [*([item.snapshot] if item.snapshot is not None else []), *history]
+    return list(dict.fromkeys(oid for one in states for oid in one.lost))
 
 
 def _subject(subjects: Mapping[str, str], oid: str) -> str:

@@ -33,9 +33,6 @@ _OPERATIONS = {
 _NOT_ADDED = re.compile(
     r"^error: (?:'(?P<nested>.*)' does not have a commit checked out|unable to index file '(?P<file>.*)')$"
 )
-# Refs that a linked worktree has for itself (gitrepository-layout(5)).
-_PER_WORKTREE = ("refs/bisect", "refs/worktree", "refs/rewritten")
-_INDEPENDENT = 500
 
 _SNAPSHOT_TRAILER = re.compile(r"^Architect-(?P<key>[A-Z][a-z]+): (?P<value>.+)$", re.MULTILINE)
 _NOT_READ = re.compile(r"^warning: could not open directory '(?P<directory>.*)': ")
@@ -220,12 +217,14 @@ def snapshot(
     *,
     index_tree: str | None,
     lost: Sequence[str] = (),
+    ignored: str | None = None,
     previous: str | None = None,
 ) -> str:
     """Write a commit that holds a worktree's state, and return its id.
 
     Its tree is what lay in the worktree, its first parent HEAD; a second commit holds the index where
-    it differs from both, ``lost`` are commits that only a reflog knew, ``previous`` an earlier snapshot.
+    it differs from both, ``lost`` are commits that only a reflog knew, ``ignored`` is one of files that git
+    ignores, ``previous`` an earlier snapshot.
     Each is named by a trailer, so that restore can tell them apart.
     """
     parents = [seen.head] if seen.head else []
@@ -237,7 +236,10 @@ def snapshot(
         trailers.append(f"Architect-Index: {staged}")
         parents = [*parents, staged]
     trailers += [f"Architect-Lost: {commit}" for commit in lost]
-    parents += lost
+    parents = [*parents, *lost]
+    if ignored:
+        trailers.append(f"Architect-Ignored: {ignored}")
+        parents = [*parents, ignored]
     if previous:
         trailers.append(f"Architect-Previous: {previous}")
         parents = [*parents, previous]
@@ -247,7 +249,8 @@ def snapshot(
 class Snapshot(Struct, frozen=True):
     """A snapshot as it is read again. ``head`` is None for an unborn branch, ``index`` a commit of the index.
 
-    ``branch`` is the short name HEAD pointed to, None when detached; ``time`` is epoch seconds.
+    ``ignored`` one of files that git ignores; ``branch`` is the short name HEAD pointed to, None when detached;
+    ``time`` is epoch seconds.
     """
 
     oid: str
@@ -256,6 +259,7 @@ class Snapshot(Struct, frozen=True):
     branch: str | None
     index: str | None
     lost: tuple[str, ...]
+    ignored: str | None
     previous: str | None
     time: int
     subject: str
@@ -282,6 +286,7 @@ def parse_snapshot(oid: str, data: bytes) -> Snapshot:
         branch=first.get("Branch"),
         index=first.get("Index"),
         lost=tuple(names.get("Lost", ())),
+        ignored=first.get("Ignored"),
         previous=first.get("Previous"),
         time=int(fields["committer"].split()[-2]),
         subject=message.partition("\n")[0],
@@ -297,6 +302,25 @@ def staged_tree(git: Git, index: str | None = None) -> str | None:
     return done.text if done.returncode == 0 else None
 
 
+def tracked(git: Git, index: str, paths: Sequence[str]) -> frozenset[str]:
+    """Which of these paths an index has entries for; a directory only where it is a submodule's."""
+    env = {"GIT_INDEX_FILE": index, "GIT_LITERAL_PATHSPECS": "1"}
+    return frozenset(git.run("ls-files", "-z", "--", *(path.rstrip("/") for path in paths), env=env).fields)
+
+
+def tree_of(git: Git, scratch: str, paths: Sequence[str]) -> tuple[str, list[str]]:
+    """Write a tree of just these paths, ignored or not, and all below them; return it, and what is not in it."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(scratch)
+    env = {"GIT_INDEX_FILE": scratch, "GIT_LITERAL_PATHSPECS": "1"}
+    stdin = os.fsencode("".join(f"{path}\0" for path in paths))
+    options = ("-f", "--sparse", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
+    added = git.run("add", *options, stdin=stdin, env=env, ok=(0, 1))
+    tree = git.text("write-tree", env=env)
+    os.unlink(scratch)
+    return tree, not_captured(added.stderr)
+
+
 def install_index(admin: str, index: str) -> bool:
     """Make the temporary index the worktree's own, as git would: through index.lock. False when that is held."""
     lock = os.path.join(admin, "index.lock")
@@ -309,50 +333,3 @@ def install_index(admin: str, index: str) -> bool:
     shutil.copystat(index, lock)
     os.replace(lock, os.path.join(admin, "index"))
     return True
-
-
-def lost_commits(git: Git, admin: str, kept: Sequence[str], logs: Sequence[str] = ("HEAD",)) -> list[str]:
-    """Commits that only this worktree's reflog, pseudo-refs and own refs know; ``kept`` stays reachable anyway.
-
-    An agent that amends, resets or rebases leaves such commits, and git forgets them with the worktree;
-    ``logs`` names further reflogs, such as that of a branch which goes too.
-    """
-    seen = [commit for log in logs for commit in logged(git, log, admin)]
-    for name in ("ORIG_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REBASE_HEAD", "REVERT_HEAD"):
-        seen += git.run("rev-parse", "-q", "--verify", f"{name}^{{commit}}", ok=(0, 1, 128)).text.split()
-    own = git.run("for-each-ref", "--format=%(objectname) %(*objectname)", *_PER_WORKTREE, ok=(0, 128))
-    candidates = list(dict.fromkeys([*seen, *own.text.split()]))
-    return unreachable(git, candidates, kept)
-
-
-def unreachable(git: Git, commits: Sequence[str], kept: Sequence[str]) -> list[str]:
-    """Which of ``commits`` (those that exist) are not reachable from ``kept``, nor from another of them."""
-    if not commits:
-        return []
-    asked = "\n".join([*commits, *(f"^{commit}" for commit in kept)])
-    alive = set(git.run("rev-list", "--stdin", "--ignore-missing", stdin=asked.encode() + b"\n").text.split())
-    wanted = [commit for commit in commits if commit in alive]
-    while len(wanted) > 1:  # a bounded number of arguments for each call
-        chunks = [wanted[at : at + _INDEPENDENT] for at in range(0, len(wanted), _INDEPENDENT)]
-        fewer = [oid for chunk in chunks for oid in git.text("merge-base", "--independent", *chunk).split()]
-        if len(chunks) == 1 or len(fewer) == len(wanted):
-            return fewer
-        wanted = fewer
-    return wanted
-
-
-def logged(git: Git, log: str, admin: str | None = None) -> list[str]:
-    """The commits of a reflog, the newest first. With ``admin``, HEAD's may be read as a file.
-
-    git itself shows no reflog of a HEAD on a branch without commits.
-    """
-    done = git.run("reflog", "show", "--format=%H", log, "--", ok=(0, 128))
-    if done.returncode == 0 or admin is None or log != "HEAD":
-        return done.text.split()
-    try:
-        with open(os.path.join(admin, "logs", "HEAD"), "rb") as file:
-            words = [line.split(b" ", 2)[:2] for line in file]
-    except OSError:
-        return []
-    names = [word.decode("ascii", "replace") for pair in reversed(words) for word in reversed(pair)]
-    return [name for name in names if name.strip("0")]

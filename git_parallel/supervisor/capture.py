@@ -15,20 +15,32 @@ from git_parallel import worktrees
 from git_parallel.agents import launch
 from git_parallel.errors import ParallelError
 from git_parallel.layout import HEADS, wip_ref
-from git_parallel.plan.model import CheckResult, Job
+from git_parallel.plan.model import CheckResult, IgnoredFiles, IgnoredPath, Job
+from git_parallel.render import text
 from git_parallel.store import refs, snapshots
+from git_parallel.store.lost import lost_commits, on_no_ref
 from git_parallel.store.refs import Update
 from git_parallel.supervisor import checkpoints, surroundings
 from git_parallel.supervisor.context import Context
+from git_parallel.worktrees import uncaptured
+
+_MOST_NAMED = 10
+_MOST_ASKED = 1000
+_SHORT = 12
 
 
 class Work(Struct):
-    """What git shows of a worker's work, gathered on the way to its result. ``done``: its last round did some."""
+    """What git shows of a worker's work, gathered on the way to its result.
+
+    ``lost`` are commits that no ref has, ``ignored`` what git ignores; ``done``: its last round did some work.
+    """
 
     seen: snapshots.Look | None = None
     change: snapshots.Change = field(default_factory=lambda: snapshots.Change([], 0, 0, []))
     head: str | None = None
     snapshot: str | None = None
+    lost: list[str] = field(default_factory=list)
+    ignored: IgnoredFiles | None = None
     checks: list[CheckResult] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
@@ -60,6 +72,11 @@ def look(context: Context, job: Job, *, ran: bool) -> Work:
         _look_at_checkpoint(context, job, work)
         return work
     _compare(context, job, work, work.seen.tree)
+    work.lost = _lost(context, job, admin, work.seen)
+    try:
+        _look_at_the_rest(context, job, work)
+    except (ParallelError, OSError) as error:
+        work.warnings.append(f"what the capture left out could not be listed: {error}")
     work.warnings += surroundings.changes(context.repo, context.before, worktree_too=not work.change.paths)
     work.warnings += [f"not captured: {path}" for path in work.seen.missing]
     work.warnings += snapshots.submodule_work(context.repo.at(job.worktree), job.worktree)
@@ -84,6 +101,58 @@ def _look_at_checkpoint(context: Context, job: Job, work: Work) -> None:
     (seen,) = snapshots.read_snapshots(context.repo, [work.snapshot])
     if seen is not None and seen.head == work.head:
         _compare(context, job, work, seen.tree)
+
+
+def _lost(context: Context, job: Job, admin: str, seen: snapshots.Look) -> list[str]:
+    """Commits that only reflogs of the worker know, such as those that it has amended or reset away."""
+    own, ref = HEADS + job.branch, wip_ref(context.spec.run, job.worker)
+    tip = seen.head if seen.branch == own else refs.read(context.repo, own).get(own)
+    of = context.rounds[job.worker]
+    kept = [commit for commit in (context.spec.base, of.start, of.wip, seen.head, tip) if commit]
+    found = lost_commits(context.repo.common, admin, kept, ("HEAD", own))
+    return on_no_ref(context.repo, found, besides=ref)  # the checkpoints there have done their work
+
+
+def _look_at_the_rest(context: Context, job: Job, work: Work) -> None:
+    """Count and name what the capture leaves out; keep as much of what git ignores as was asked for."""
+    found = uncaptured.ignored(context.repo.at(job.worktree), job.worktree)
+    if found.total.files:
+        paths = [IgnoredPath(name, size.files, size.size, size.more) for name, size in found.paths]
+        kept = _keep_ignored(context, job, work, found) if context.spec.keep_ignored else None
+        total = found.total
+        work.ignored = IgnoredFiles(total.files, total.size, total.more, paths, kept)
+    kinds: dict[str, list[str]] = {}
+    for path, kind in uncaptured.unusual(job.worktree, frozenset(found.names)):
+        kinds.setdefault(kind, []).append(path)
+    if uncaptured.EMPTY in kinds:  # that of a submodule which is not filled in is tracked
+        assert work.seen is not None
+        asked = kinds[uncaptured.EMPTY][:_MOST_ASKED]
+        links = snapshots.tracked(context.repo.at(job.worktree), work.seen.index, asked)
+        kinds[uncaptured.EMPTY] = [path for path in kinds[uncaptured.EMPTY] if path.rstrip("/") not in links]
+    for kind, named in kinds.items():
+        work.warnings += [f"not captured: {path}: {_a(kind)}" for path in named[:_MOST_NAMED]]
+        if len(named) > _MOST_NAMED:
+            work.warnings.append(f"not captured: {len(named) - _MOST_NAMED} more paths, each {_a(kind)}")
+
+
+def _keep_ignored(context: Context, job: Job, work: Work, found: uncaptured.Ignored) -> str | None:
+    """Write a commit of the ignored files, the smallest paths first, as far as they may be kept; name the rest."""
+    room = context.spec.keep_ignored or 0
+    taken, left = uncaptured.fitting(found, room)
+    for name, size in left:
+        much = f"{'more than ' if size.more else ''}{text.size(size.size)}"
+        work.warnings.append(f"not kept: {name}: ignored, and {much} are too much for --keep-ignored")
+    if not taken:
+        return None
+    scratch = os.path.join(context.files.worker(job.worker).top, "ignored.index")
+    git = context.repo.at(job.worktree)
+    tree, missing = snapshots.tree_of(git, scratch, [name for name, _ in taken])
+    work.warnings += [f"not kept: {path}" for path in missing]
+    return context.objects.commit(tree, [], f"git parallel {context.spec.run}/{job.worker}: what git ignores\n")
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 def _compare(context: Context, job: Job, work: Work, now: str) -> None:
@@ -112,31 +181,54 @@ def commit(context: Context, job: Job, work: Work, message: str) -> None:
     assert seen is not None
     own = HEADS + job.branch
     work.head = seen.head if seen.branch == own else refs.read(context.repo, own).get(own)
-    if not seen.dirty:
-        if seen.branch != own:
+    if seen.branch != own or (seen.dirty and (seen.operation is not None or seen.head is None)):
+        if not seen.dirty:
             work.warnings.append(f"the agent left its branch: HEAD is at {seen.branch or seen.head}")
-            _keep_elsewhere(context, job, work, "the agent left its branch")
-        return
-    if seen.branch == own and seen.operation is None and seen.head is not None:
-        work.head = context.objects.commit(seen.tree, [seen.head], message)
-        work.updates.append(Update(own, work.head, seen.head))
-        return
-    why = f"a {seen.operation} is in progress" if seen.operation else "the agent left its branch"
-    _keep_elsewhere(context, job, work, why)
+        why = f"a {seen.operation} is in progress" if seen.dirty and seen.operation else "the agent left its branch"
+        work.snapshot = _keep(context, job, work, why)
+        work.warnings.append(f"{why}: its state is kept as {wip_ref(context.spec.run, job.worker)}")
+    else:
+        if seen.dirty:
+            assert seen.head is not None
+            work.head = context.objects.commit(seen.tree, [seen.head], message)
+            work.updates.append(Update(own, work.head, seen.head))
+        if work.lost or (work.ignored is not None and work.ignored.kept):
+            _keep(context, job, work, "what its branch does not have")
+    work.warnings += _named(context, job, work.lost)
 
 
-def _keep_elsewhere(context: Context, job: Job, work: Work, why: str) -> None:
-    """Write a snapshot under the worker's wip ref and say so."""
+def _keep(context: Context, job: Job, work: Work, why: str) -> str:
+    """Write a snapshot, for the worker's wip ref, and return it: the state, lost commits, ignored files."""
     seen = work.seen
     assert seen is not None
     message = f"git parallel {context.spec.run}/{job.worker}: {why}"
     index_tree = snapshots.staged_tree(context.repo.at(job.worktree))
     before = context.rounds[job.worker].wip
-    work.snapshot = snapshots.snapshot(context.objects, seen, message, index_tree=index_tree, previous=before)
+    kept = snapshots.snapshot(
+        context.objects,
+        seen,
+        message,
+        index_tree=index_tree,
+        lost=work.lost,
+        ignored=work.ignored.kept if work.ignored is not None else None,
+        previous=before,
+    )
     ref = wip_ref(context.spec.run, job.worker)
     work.updates = [update for update in work.updates if update.ref != ref]
-    work.updates.append(Update(ref, work.snapshot, None))
-    work.warnings.append(f"{why}: its state is kept as {ref}")
+    work.updates.append(Update(ref, kept, None))
+    return kept
+
+
+def _named(context: Context, job: Job, lost: Sequence[str]) -> list[str]:
+    """Say of commits that no branch has what they are, and where they are kept."""
+    ref = wip_ref(context.spec.run, job.worker)
+    said = []
+    for commit in lost[:_MOST_NAMED]:
+        subject = context.objects.read_commit(commit)[2].partition("\n")[0]
+        said.append(f"no branch has commit {commit[:_SHORT]} ({text.one_line(subject)}); it is kept under {ref}")
+    if len(lost) > _MOST_NAMED:
+        said.append(f"{len(lost) - _MOST_NAMED} more commits that no branch has are kept under {ref}")
+    return said
 
 
 def settle(context: Context, job: Job, work: Work) -> None:

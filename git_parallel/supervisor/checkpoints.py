@@ -13,9 +13,10 @@ import threading
 
 from git_parallel import worktrees
 from git_parallel.agents import launch
-from git_parallel.layout import wip_ref
+from git_parallel.layout import HEADS, wip_ref
 from git_parallel.plan.model import Job
 from git_parallel.store import refs, snapshots
+from git_parallel.store.lost import lost_commits
 from git_parallel.store.refs import Update
 from git_parallel.supervisor.context import Context
 
@@ -65,6 +66,7 @@ class Checkpoints:
         self._scratch = os.path.join(context.files.worker(job.worker).top, "checkpoint.index")
         self._index: _Stamp | None = None
         self._staged: str | None = None
+        self._log: _Stamp | None = None
 
     def take(self) -> str | None:
         """Make a checkpoint when something has changed since the last one, and return its commit.
@@ -90,10 +92,12 @@ class Checkpoints:
         except BaseException:
             self._tidy()
             raise
+        log, lost = self._lost(admin, seen)
         state = (seen.head, seen.branch, seen.tree, self._staged)
-        if state == self._last:
+        if state == self._last and not lost:
             return None
-        if self._last is None and not seen.dirty and seen.head == context.rounds[job.worker].start:
+        begun = seen.dirty or lost or seen.head != context.rounds[job.worker].start
+        if self._last is None and not begun:
             self._last = state  # nothing has been done yet
             return None
         commit = snapshots.snapshot(
@@ -101,11 +105,12 @@ class Checkpoints:
             seen,
             f"git parallel {context.spec.run}/{job.worker}: checkpoint",
             index_tree=self._staged,
+            lost=lost,
             previous=self._tip,
         )
         with refs.locked(context.repo):
             refs.transaction(context.repo, [Update(wip_ref(context.spec.run, job.worker), commit, None)])
-        self._tip, self._last = commit, state
+        self._tip, self._last, self._log = commit, state, log
         return commit
 
     def _look(self, admin: str) -> snapshots.Look:
@@ -123,6 +128,18 @@ class Checkpoints:
         seen = snapshots.look(context.repo, job.worktree, admin, self._scratch, leave, again=again)
         self._index = now
         return seen
+
+    def _lost(self, admin: str, seen: snapshots.Look) -> tuple[_Stamp | None, list[str]]:
+        """The commits that only reflogs know, but for those that the last checkpoint holds, and HEAD's reflog's stamp.
+
+        Nothing is asked while that is as it was at the last checkpoint.
+        """
+        log = _stamp(os.path.join(admin, "logs", "HEAD"))
+        if log is not None and log == self._log:
+            return log, []
+        context, own = self._context, HEADS + self._job.branch
+        kept = [commit for commit in (context.rounds[self._job.worker].start, seen.head, self._tip) if commit]
+        return log, lost_commits(context.repo.common, admin, kept, ("HEAD", own))
 
     def _tidy(self) -> None:
         self._index = None

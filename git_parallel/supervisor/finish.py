@@ -158,6 +158,8 @@ def _result(context: Context, job: Job, attempt: Attempt, work: Work, verdict: t
         started=attempt.started,
         ended=timestamp(),
         peak_rss=max(attempt.peak_rss or 0, (ending.peak_rss or 0) if ending else 0) or None,
+        lost=work.lost or None,
+        ignored=work.ignored,
         warnings=work.warnings,
     )
     return rounds.added(context.rounds[job.worker].before, result)

@@ -138,6 +138,7 @@ def plan_run(repo: Repository, request: Request) -> Draft:
         allow_empty=request.allow_empty,
         grace=config.grace,
         checkpoint=config.checkpoint,
+        keep_ignored=config.keep_ignored,
         notify=config.notify,
         bell=config.bell,
         preset=presets.as_data(preset),

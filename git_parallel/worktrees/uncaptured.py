@@ -1,19 +1,28 @@
-"""What git ignores in a worktree: nobody captures it, so it is counted and named before it goes."""
+"""What a capture of a worktree leaves out, counted and named: ignored files, and what git has no object for."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+import stat
+from collections.abc import Collection, Iterator, Sequence
+
+from msgspec import Struct
 
 from git_parallel.git import Git
 
 _MOST_FILES = 50_000  # counting on is not worth the wait: a build directory may hold millions
-_MOST_NAMES = 5
+_MOST_NAMES = 50
+
+_KINDS = {
+    stat.S_IFIFO: "fifo",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFBLK: "block device",
+    stat.S_IFCHR: "character device",
+}
+EMPTY = "empty directory"
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(Struct, frozen=True):
     """Files below some paths and their bytes; ``more`` says that counting stopped early."""
 
     files: int = 0
@@ -21,19 +30,47 @@ class Size:
     more: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ignored:
-    """The ignored files of a worktree; ``names`` are the first ones, directories with a slash."""
+class Ignored(Struct, frozen=True):
+    """The ignored files of a worktree: all of them, and the first paths, each with what lies below it.
+
+    Paths are relative to the top, directories with a slash.
+    """
 
     total: Size = Size()
-    names: tuple[str, ...] = ()
+    paths: tuple[tuple[str, Size], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.paths)
 
 
 def ignored(git: Git, top: str) -> Ignored:
     """Count the ignored files of the worktree at ``top``."""
     names = git.run("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z").fields
-    total = measure([os.path.join(top, name.rstrip("/")) for name in names])
-    return Ignored(total, tuple(names[:_MOST_NAMES]))
+    files = size = 0
+    more = False
+    paths: list[tuple[str, Size]] = []
+    for name in names:
+        if files >= _MOST_FILES:
+            more = True
+            break
+        one = measure([os.path.join(top, name.rstrip("/"))])
+        files, size, more = files + one.files, size + one.size, more or one.more
+        if len(paths) < _MOST_NAMES:
+            paths.append((name, one))
+    return Ignored(Size(files, size, more), tuple(paths))
+
+
+def fitting(found: Ignored, room: int) -> tuple[list[tuple[str, Size]], list[tuple[str, Size]]]:
+    """Part ignored paths into those that fit into ``room`` bytes, the smallest first, and the others. Pure."""
+    taken, left = [], []
+    for name, size in sorted(found.paths, key=lambda one: (one[1].more, one[1].size)):
+        if size.more or size.size > room:
+            left.append((name, size))
+        else:
+            taken.append((name, size))
+            room -= size.size
+    return taken, left
 
 
 def measure(paths: Sequence[str]) -> Size:
@@ -57,3 +94,39 @@ def measure(paths: Sequence[str]) -> Size:
         except OSError:
             continue
     return Size(files, size)
+
+
+def unusual(top: str, skip: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield what git has no object for below ``top``: each path (relative) and what it is.
+
+    ``skip`` are paths not to look at, directories with a slash; repositories inside are passed over, too.
+    Gives up after as many entries as are counted elsewhere: to look at more would take longer than to capture.
+    """
+    looked = 0
+    pending = [""]
+    while pending and looked < _MOST_FILES:
+        place = pending.pop()
+        try:
+            with os.scandir(os.path.join(top, place)) as entries:
+                found = list(entries)
+        except OSError:  # named by the capture itself
+            continue
+        looked += len(found)
+        if place and not found:
+            yield place, EMPTY
+        if place and any(entry.name == ".git" for entry in found):
+            continue
+        for entry in found:
+            name = place + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                if name + "/" not in skip and name != ".git":
+                    pending.append(name + "/")
+            elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink() and name not in skip:
+                yield name, _kind(entry)
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    try:
+        return _KINDS.get(stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode), "special file")
+    except OSError:
+        return "special file"

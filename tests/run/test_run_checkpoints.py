@@ -214,6 +214,24 @@ def test_a_commit_of_the_agent_is_held_as_well(repo, start):
     assert run.tip() == ""
 
 
+def test_a_commit_that_was_reset_away_is_held_by_the_checkpoint(repo, start, tmp_path):
+    run = start("--checkpoint", "0.5s")
+    run.does(
+        "echo work > work; git add work; git commit -qm mine; git rev-parse HEAD > ../id; git reset -q --hard HEAD~1"
+    )
+    lost = (repo.path / "id").read_text().strip()
+    eventually(lambda: lost in repo.git("log", "-1", "--format=%P", run.ref, "--", check=False), "a checkpoint")
+    tip = run.tip()
+    time.sleep(1.5)  # absence, held for a while: it is kept already
+    assert run.tip() == tip
+    assert f"{lost[:10]} mine (no branch had it)" in repo.parallel("restore", "--list", "1").stdout
+    run.process.send_signal(signal.SIGKILL)
+    run.process.wait()
+    shutil.rmtree(run.worktree)
+    repo.parallel("wait")
+    assert lost in repo.git("log", "-1", "--format=%P", run.ref)
+
+
 def test_neither_index_nor_lock_of_the_agent_is_touched(repo, start):
     run = start("--checkpoint", "0.5s")
     run.does('echo staged > staged; git add staged; touch "$(git rev-parse --git-dir)/index.lock"; echo loose > loose')
