@@ -193,9 +193,9 @@ class Supervisor:
     def _tick(self) -> None:
         active = self.active
         usage = self._sampler.usage({number: worker.agent_pid for number, worker in active.items()})
+        changed = self._sampler.changed_files(self.context, active.values())
         for number, worker in active.items():
-            changed = self._sampler.changed_files(self.context, worker)
-            worker.watch(files_changed=changed, usage=usage.get(number))
+            worker.watch(files_changed=changed.get(number), usage=usage.get(number))
             self._views[number] = replace(self._views[number], progress=worker.progress)
         self.display.update(list(self._views.values()), time.time())
         if self._deadline is not None and self._paused is None and time.monotonic() >= self._deadline:

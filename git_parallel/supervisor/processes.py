@@ -79,8 +79,8 @@ class Process:
                 os.close(descriptor)
 
 
-def look(pid: int) -> Process | None:
-    """Read one process from /proc (proc(5)), or None when it is gone."""
+def stat(pid: int) -> list[bytes] | None:
+    """Read the fields of /proc/PID/stat from the third on (proc(5)), or None when the process is gone."""
     try:
         descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -91,7 +91,14 @@ def look(pid: int) -> Process | None:
         return None
     finally:
         os.close(descriptor)
-    fields = text[text.rindex(b")") + 2 :].split()  # the name before it may hold anything
+    return text[text.rindex(b")") + 2 :].split()  # the name before it may hold anything
+
+
+def look(pid: int) -> Process | None:
+    """Read one process from /proc, or None when it is gone."""
+    fields = stat(pid)
+    if fields is None:
+        return None
     # A zombie with threads is a process whose first thread has ended while others go on.
     alive = fields[0] not in b"ZX" or int(fields[17]) > 1
     return Process(pid, int(fields[1]), int(fields[19]), alive)

@@ -1,16 +1,18 @@
 """Looks at living workers from outside: what their process trees use, and files changed so far.
 
-Both cost something, so both are bounded: one pass over the process table a tick, and one `git status`
-at a time, for a worker that wrote output or used the processor, within a small share of the time.
+Both cost something, so both are bounded: one pass over the process table a tick, and one worker's changed files
+at a time, of one that wrote output or used the processor, within a small share of the time.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from git_parallel.errors import GitError
+from git_parallel.supervisor import processes
 from git_parallel.supervisor.activity import Usage
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 # Asking for changed files may take at most this share of the time, and never more often than this (s).
 _SHARE = 0.05
-_EVERY = 2.0
+_EVERY = 0.25
 
 
 class Sampler:
@@ -27,62 +29,76 @@ class Sampler:
 
     def __init__(self) -> None:
         self._next_count = 0.0
-        self._order: list[int] = []
+        self._counted: dict[int, float] = {}
 
     def usage(self, roots: Mapping[int, int | None]) -> dict[int, Usage]:
         """What each worker's whole process tree uses; ``roots`` maps workers to guards' ids."""
-        import psutil  # noqa: PLC0415 (18 ms that a short run never pays)
-
-        wanted = {pid: worker for worker, pid in roots.items() if pid is not None}
-        if not wanted:
+        guards = {worker: pid for worker, pid in roots.items() if pid is not None}
+        if not guards:
             return {}
-        parents: dict[int, int] = psutil._ppid_map() if hasattr(psutil, "_ppid_map") else {}
-        if not parents:
-            parents = {process.pid: process.ppid() for process in psutil.process_iter()}
-        found: dict[int, list[tuple[int, int, float]]] = {worker: [] for worker in wanted.values()}
-        for pid in parents:
-            worker = _owner(pid, parents, wanted)
-            if worker is not None and pid not in wanted:
-                try:
-                    process = psutil.Process(pid)
-                    # Children that have ended count where they were waited for: time is lost only with orphans.
-                    found[worker].append((pid, process.memory_info().rss, sum(process.cpu_times())))
-                except psutil.Error:
-                    continue
-        return {worker: _added(processes) for worker, processes in found.items()}
+        return (_from_proc if processes.LINUX else _from_psutil)(guards)
 
-    def changed_files(self, context: Context, worker: Worker) -> int | None:
-        """How many files a worker has changed so far, when it is its turn; None when it is not."""
+    def changed_files(self, context: Context, workers: Collection[Worker]) -> dict[int, int]:
+        """How many files a worker has changed so far: of the one that did something and was asked longest ago.
+
+        Empty when it is nobody's turn.
+        """
         now = time.monotonic()
-        if now < self._next_count or not worker.stirred:
-            return None
+        due = [worker for worker in workers if worker.stirred and worker.stirred_at is not None]
+        if now < self._next_count or not due:
+            return {}
+        worker = min(due, key=lambda one: self._counted.get(one.job.worker, 0.0))
+        self._counted[worker.job.worker] = now
         worker.stirred = False
         try:
             git = context.repo.at(worker.job.worktree)
             tracked = git.run("diff", "--name-only", "-z", "--no-ext-diff", context.spec.base).fields
             untracked = git.run("ls-files", "-z", "--others", "--exclude-standard").fields
         except GitError:
-            return None
+            return {}
         finally:
             took = time.monotonic() - now
-            self._next_count = now + max(_EVERY / 8, took / _SHARE)
-        return len(tracked) + len(untracked)
+            self._next_count = now + max(_EVERY, took / _SHARE)
+        return {worker.job.worker: len(tracked) + len(untracked)}
 
 
-def _added(processes: Sequence[tuple[int, int, float]]) -> Usage:
-    return Usage(
-        rss=sum(rss for _, rss, _ in processes),
-        cpu=sum(cpu for _, _, cpu in processes),
-        processes=frozenset(pid for pid, _, _ in processes),
-    )
+def _from_proc(guards: Mapping[int, int]) -> dict[int, Usage]:
+    """One read a process (10 µs): parent, times and memory stand in the same line."""
+    seen: dict[int, list[bytes]] = {}
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal() and (fields := processes.stat(int(name))) is not None:
+            seen[int(name)] = fields
+            children.setdefault(int(fields[1]), []).append(int(name))
+    ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+    found = {}
+    for worker, guard in guards.items():
+        members: list[int] = []
+        parents = [guard]
+        while parents:
+            below = children.get(parents.pop(), ())
+            parents += below
+            members += below
+        # Children that have ended count where they were waited for: time is lost only with orphans.
+        used = sum(sum(map(int, seen[pid][11:15])) for pid in members)
+        resident = sum(int(seen[pid][21]) for pid in members)
+        found[worker] = Usage(rss=resident * page, cpu=used / ticks, processes=frozenset(members))
+    return found
 
 
-def _owner(pid: int, parents: Mapping[int, int], wanted: Mapping[int, int]) -> int | None:
-    """Follow the parents of a process up to one of the wanted ones."""
-    seen = 0
-    while pid > 1 and seen < 1000:
-        if pid in wanted:
-            return wanted[pid]
-        pid = parents.get(pid, 0)
-        seen += 1
-    return None
+def _from_psutil(guards: Mapping[int, int]) -> dict[int, Usage]:
+    """The same for systems without /proc."""
+    import psutil  # noqa: PLC0415 (18 ms)
+
+    found = {}
+    for worker, guard in guards.items():
+        rss, used, members = 0, 0.0, set()
+        try:
+            for process in psutil.Process(guard).children(recursive=True):
+                rss += process.memory_info().rss
+                used += sum(process.cpu_times())
+                members.add(process.pid)
+        except psutil.Error:  # it ended while it was looked at
+            continue
+        found[worker] = Usage(rss=rss, cpu=used, processes=frozenset(members))
+    return found

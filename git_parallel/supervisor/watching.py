@@ -26,12 +26,12 @@ class Watching(Struct):
     activity: Activity
 
     def look(self, now: float, usage: Usage | None) -> bool:
-        """Read some of what is new and note that the worker is active; say whether there was output."""
+        """Read some of what is new and note what the worker does; say whether it wrote output or used the processor."""
         before = self.offset
-        self.read(limit=_MOST_AT_ONCE)
-        output = self.offset != before
-        self.activity.note(now, output=output, usage=usage)
-        return output
+        if size(self.path) > before:
+            self.read(limit=_MOST_AT_ONCE)
+        self.activity.note(now, output=self.offset != before, usage=usage)
+        return self.activity.busy == now
 
     def read(self, limit: int | None = None) -> None:
         """Feed what was appended since the last call, at most ``limit`` bytes."""

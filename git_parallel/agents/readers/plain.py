@@ -19,14 +19,18 @@ class PlainReader:
         self._exits = exits
         self._tail = b""
         self._cut = False
+        self._progress: Progress | None = None
 
     def feed(self, data: bytes) -> None:
+        self._progress = None
         self._cut = self._cut or len(self._tail) + len(data) > KEPT
         self._tail = data[-KEPT:] if len(data) >= KEPT else (self._tail + data)[-KEPT:]
 
     @property
     def progress(self) -> Progress:
-        return Progress(action=last_line(self._tail))
+        if self._progress is None:
+            self._progress = Progress(action=last_line(self._tail))
+        return self._progress
 
     def finish(self, exit_code: int | None, signal: int | None = None, errors: bytes = b"") -> Claim:
         claim = claim_of_exit(exit_code, signal, self._exits)
