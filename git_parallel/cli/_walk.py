@@ -264,7 +264,7 @@ class Walk:
         said = text.paint(word, review.VERDICT_COLOURS[word], self.colour)
         sys.stdout.write(f"worker {seen.candidate.worker}: {said} at {verdict.head[:12]}\n")
         sys.stdout.flush()
-        for doubt in decide.doubts(seen.candidate) if word == "approved" else ():
+        for doubt in decide.doubts(self.repo, seen.candidate) if word == "approved" else ():
             _common.say("warning", doubt)
         self.decided[address] = word
         self.session = session.decided(self.session, word)

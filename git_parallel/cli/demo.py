@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import tempfile
 
@@ -53,7 +54,7 @@ def command(directory: str | None) -> int:
     code = foreground.run(start.plan_run(repo, request), detach=False, as_json=False, quiet=False)
     if code not in (0, 1):
         return code
-    click.echo(_NEXT.format(path=path), nl=False)
+    click.echo(_NEXT.format(path=path, quoted=shlex.quote(path)), nl=False)
     return 0
 
 
@@ -90,4 +91,8 @@ Worker 4 said that it had fixed everything; git shows no change, so it failed. W
     git parallel merge
     git log --graph --notes=architect
     git parallel cleanup
+
+When you have seen enough, the directory is all there is to remove:
+
+    rm -rf {quoted}
 """

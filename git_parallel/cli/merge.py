@@ -107,6 +107,8 @@ def _merge(repo: Repository, words: Sequence[str], settings: Config, options: di
         checks=not options["no_checks"],
     )
     draft = prepare.prepare(repo, request)
+    for doubt in draft.doubts:
+        _common.say("warning", doubt)
     if options["dry_run"]:
         return _dry_run(repo, draft.merge, as_json)
     person = _person(repo, attended, as_json)

@@ -169,7 +169,7 @@ def _give(repo: Repository, orders: Sequence[Order]) -> dict[tuple[str, int], Ve
         given[address] = verdict
         click.echo(f"worker {candidate.worker}: {verdict.verdict} at {verdict.head[:12]}", err=True)
         if order.word == "approved":
-            for doubt in decide.doubts(candidate):
+            for doubt in decide.doubts(repo, candidate):
                 _common.say("warning", doubt)
     return given
 

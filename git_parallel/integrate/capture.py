@@ -23,6 +23,7 @@ from git_parallel.store.lost import logged, lost_commits, on_no_ref, unreachable
 from git_parallel.store.objects import Objects
 from git_parallel.store.refs import Update
 from git_parallel.store.snapshots import Look
+from git_parallel.worktrees import submodules
 from git_parallel.worktrees.uncaptured import Ignored, ignored
 
 _NOTHING_IGNORED = Ignored()
@@ -226,13 +227,11 @@ def _submodules(git: Git, admin: str) -> Iterator[str]:
         words = line.split(" ", 8)
         if words[0] == "1" and words[2].startswith("S") and words[2] != "S...":
             yield f"{words[8]}: a submodule with changes of its own"
-    for top, directories, names in os.walk(modules):
-        if "HEAD" in names and "objects" in directories:
-            directories[:] = ["modules"] if "modules" in directories else []
-            asked = ("rev-list", "--max-count=1", "--all", "HEAD", "--not", "--remotes")
-            done = Git((f"--git-dir={top}",), top).run(*asked, ok=(0, 128))
-            if done.returncode or done.stdout:
-                yield f"{os.path.relpath(top, modules)}: a submodule with commits of its own"
+    for top in submodules.repositories(modules):
+        asked = ("rev-list", "--max-count=1", "--all", "HEAD", "--not", "--remotes")
+        done = Git((f"--git-dir={top}",), top).run(*asked, ok=(0, 128))
+        if done.returncode or done.stdout:
+            yield f"{os.path.relpath(top, modules)}: a submodule with commits of its own"
 
 
 # --- commits that nothing else knows ---------------------------------------------------------------

@@ -17,6 +17,7 @@ from git_parallel.layout import HEADS, State
 from git_parallel.plan.config import Config
 from git_parallel.store import handles, objects, reading
 from git_parallel.supervisor.journal import timestamp
+from git_parallel.worktrees import submodules
 
 
 class Request(Struct, frozen=True):
@@ -36,11 +37,15 @@ class Request(Struct, frozen=True):
 
 
 class Draft(Struct, frozen=True):
-    """A landing that could begin. ``foreign`` are check commands of runs that were not made in this clone."""
+    """A landing that could begin.
+
+    ``foreign`` are check commands of runs that were not made in this clone; ``doubts`` what speaks against it.
+    """
 
     merge: Merge
     candidates: Sequence[Candidate]
     foreign: Sequence[str]
+    doubts: Sequence[str]
 
 
 def prepare(repo: Repository, request: Request) -> Draft:
@@ -89,7 +94,14 @@ def prepare(repo: Repository, request: Request) -> Draft:
         if spec.run in waiting and not os.path.exists(state.run(spec.run).spec)
         for text in spec.checks
     ]
-    return Draft(merge, candidates, tuple(dict.fromkeys(foreign)) if request.checks else ())
+    going = {branch.handle for branch in merge.waiting}
+    doubts = [
+        doubt
+        for one in candidates
+        if one.handle in going and one.tip is not None
+        for doubt in submodules.only_here(repo, one.worktree, one.base, one.tip)
+    ]
+    return Draft(merge, candidates, tuple(dict.fromkeys(foreign)) if request.checks else (), doubts)
 
 
 def merge_id(now: float | None = None) -> str:

@@ -22,7 +22,7 @@ from git_parallel.store.lost import lost_commits, on_no_ref
 from git_parallel.store.refs import Update
 from git_parallel.supervisor import checkpoints, surroundings
 from git_parallel.supervisor.context import Context
-from git_parallel.worktrees import uncaptured
+from git_parallel.worktrees import submodules, uncaptured
 
 _MOST_NAMED = 10
 _MOST_ASKED = 1000
@@ -121,11 +121,12 @@ def _look_at_the_rest(context: Context, job: Job, work: Work) -> None:
         kept = _keep_ignored(context, job, work, found) if context.spec.keep_ignored else None
         total = found.total
         work.ignored = IgnoredFiles(total.files, total.size, total.more, paths, kept)
+    assert work.seen is not None
+    work.warnings += submodules.only_here(context.repo, job.worktree, context.spec.base, work.seen.tree)
     kinds: dict[str, list[str]] = {}
     for path, kind in uncaptured.unusual(job.worktree, frozenset(found.names)):
         kinds.setdefault(kind, []).append(path)
     if uncaptured.EMPTY in kinds:  # that of a submodule which is not filled in is tracked
-        assert work.seen is not None
         asked = kinds[uncaptured.EMPTY][:_MOST_ASKED]
         links = snapshots.tracked(context.repo.at(job.worktree), work.seen.index, asked)
         kinds[uncaptured.EMPTY] = [path for path in kinds[uncaptured.EMPTY] if path.rstrip("/") not in links]

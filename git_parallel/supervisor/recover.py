@@ -73,10 +73,22 @@ def _recover(repo: Repository, run: str, run_files: RunFiles) -> dict[int, Resul
         results = _finish_workers(context, spec, events)
         context.journal.append("run-ended", source="supervisor", reason=REASON, durable=True)
         close_record(context, results)
+        _notify(context)
     finally:
         context.host.close()
         context.journal.close()
     return results
+
+
+def _notify(context: Context) -> None:
+    """Tell of the end that nobody has told of: the supervisor died before it could."""
+    if context.spec.notify is None:
+        return
+    from git_parallel.supervisor import notify  # noqa: PLC0415 (few want to be told)
+
+    shown = view.load(context.files)
+    if shown is not None and (warning := notify.run_command(context, msgspec.structs.replace(shown, state="ended"))):
+        context.journal.append("note", source="supervisor", reason=warning)
 
 
 def _context(repo: Repository, run_files: RunFiles, spec: RunSpec, events: list[Event]) -> Context:

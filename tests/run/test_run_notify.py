@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
 import time
 
 import at_terminal
@@ -123,3 +125,21 @@ def test_a_terminal_that_knows_no_sequences_gets_none(repo):
 def test_no_bell_where_there_is_no_terminal(repo):
     done = run(repo, "--task", "echo 1 > a")
     assert "\a" not in done.stdout + done.stderr
+
+
+def test_a_run_whose_supervisor_died_is_told_of_once(repo, tmp_path):
+    told = tmp_path / "told"
+    repo.git("config", "parallel.notify", f"cat >> {told}; echo >> {told}")
+    argv = [sys.executable, "-m", "git_parallel", "run", "--program", "shell", "echo x > x; touch ../up; sleep 60"]
+    supervisor = subprocess.Popen(argv, cwd=repo.path, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 20
+    while not (repo.path / "up").exists():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    supervisor.kill()
+    supervisor.wait()
+    assert "is captured and recorded" in repo.parallel("cleanup").stderr
+    repo.parallel("cleanup")
+    document = json.loads(told.read_text())  # one, and no more
+    assert document["status"] == "ended"
+    assert [one["reason"] for one in document["workers"]] == ["supervisor_died"]

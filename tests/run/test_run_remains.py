@@ -163,3 +163,40 @@ def test_only_what_is_unusual_is_found(tmp_path):
         end.bind(os.path.relpath(tmp_path / "end"))
         assert stat.S_ISSOCK((tmp_path / "end").stat().st_mode)
         assert dict(unusual(str(tmp_path), {"skipped/", "tmp/", "home/"})) == {"full/pipe": "fifo", "end": "socket"}
+
+
+# --- submodules ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_submodule(make_repo, repo):
+    """``repo`` with a submodule ``sub``, filled in; other.git is its remote."""
+    other = make_repo("other")
+    repo.git("config", "--global", "protocol.file.allow", "always")
+    repo.git("submodule", "--quiet", "add", str(other.path), "sub")
+    repo.commit("a submodule")
+    return other
+
+
+INSIDE = "cd sub && echo n > n && git add n && git commit -qm n && cd .. && git add sub && git commit -qm 'move sub'"
+
+
+def test_a_submodules_commit_that_only_the_worker_has_is_warned_of(repo, with_submodule):
+    result = worker(repo, INSIDE)
+    inner = repo.git("rev-parse", "architect/parallel-1:sub")
+    said = f"submodule sub is at commit {inner[:12]}, which only the worktree"
+    assert any(one.startswith(said) for one in result["warnings"])
+    assert f"warning: {said}" in repo.parallel("review", "--approve", "1").stderr
+    assert f"warning: {said}" in repo.parallel("merge", "--dry-run").stderr
+    assert f"warning: {said}" in repo.parallel("merge", "--yes").stderr
+
+    worktree = repo.path / ".architect-parallel-1/sub"
+    repo.git("push", "-q", "origin", "HEAD:refs/heads/shared", cwd=worktree)
+    assert said not in repo.parallel("review", "--approve", "1").stderr
+
+
+def test_a_submodules_commit_that_others_have_is_not_warned_of(repo, with_submodule):
+    with_submodule.commit("second", {"second": "2\n"})
+    result = worker(repo, "git -C sub fetch -q && git -C sub checkout -q FETCH_HEAD && git commit -qam 'move sub'")
+    assert result["warnings"] == []
+    assert "submodule" not in repo.parallel("review", "--approve", "1").stderr

@@ -11,6 +11,7 @@ from git_parallel.integrate.verdicts import Comment, Verdict, Word
 from git_parallel.integrate.workers import Candidate
 from git_parallel.render import text
 from git_parallel.store import refs
+from git_parallel.worktrees import submodules
 
 _SHORT = 12
 
@@ -50,7 +51,7 @@ def refusal(candidate: Candidate) -> UsageError | None:
     return None
 
 
-def doubts(candidate: Candidate) -> list[str]:
+def doubts(repo: Repository, candidate: Candidate) -> list[str]:
     """What speaks against approving it, and is said when somebody does."""
     result = candidate.result
     found = []
@@ -60,6 +61,8 @@ def doubts(candidate: Candidate) -> list[str]:
         found.append(f"the branch of worker {candidate.worker} has no commit of its own: there is nothing to land")
     if result is not None and result.snapshot:
         found.append(f"work of worker {candidate.worker} is in a snapshot, not on its branch: {result.snapshot}")
+    if candidate.tip is not None:
+        found += submodules.only_here(repo, candidate.worktree, candidate.base, candidate.tip)
     red = [check for check in (result.check or () if result else ()) if not check.green]
     if red and result is not None and result.status == "success":
         found.append(f"a check of worker {candidate.worker} is red: {text.one_line(red[0].command)}")
