@@ -322,14 +322,25 @@ def tree_of(git: Git, scratch: str, paths: Sequence[str]) -> tuple[str, list[str
 
 
 def install_index(admin: str, index: str) -> bool:
-    """Make the temporary index the worktree's own, as git would: through index.lock. False when that is held."""
-    lock = os.path.join(admin, "index.lock")
+    """Make the temporary index the worktree's own, as git would: through index.lock. False when that is held.
+
+    The lock is a second name of ``index``: one that our death left is known by that, and the next call goes on.
+    """
+    lock, own = os.path.join(admin, "index.lock"), os.path.join(admin, "index")
+    if os.path.exists(own) and os.path.samefile(index, own):
+        return True
     try:
-        descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        os.link(index, lock)
     except FileExistsError:
-        return False
-    with open(descriptor, "wb") as target, open(index, "rb") as source:
-        shutil.copyfileobj(source, target)
-    shutil.copystat(index, lock)
-    os.replace(lock, os.path.join(admin, "index"))
+        if not os.path.samefile(index, lock):
+            return False
+    except OSError:  # a file system without such names
+        try:
+            descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            return False
+        with open(descriptor, "wb") as target, open(index, "rb") as source:
+            shutil.copyfileobj(source, target)
+        shutil.copystat(index, lock)
+    os.replace(lock, own)
     return True

@@ -20,13 +20,15 @@ from git_parallel.render import text
 from git_parallel.store import refs, snapshots
 from git_parallel.store.lost import lost_commits, on_no_ref
 from git_parallel.store.refs import Update
-from git_parallel.supervisor import checkpoints, surroundings
+from git_parallel.supervisor import checkpoints, leftovers, surroundings
 from git_parallel.supervisor.context import Context
 from git_parallel.worktrees import submodules, uncaptured
 
 _MOST_NAMED = 10
 _MOST_ASKED = 1000
 _SHORT = 12
+
+SCRATCH = "capture.index"  # among the worker's files, while its end is recorded
 
 
 class Work(Struct):
@@ -54,16 +56,19 @@ def look(context: Context, job: Job, *, ran: bool) -> Work:
         if context.rounds[job.worker].before is not None:
             _look_at_branch(context, job, work)
         else:
-            work.updates += empty_branches(context, [job.worker])
+            _look_at_empty(context, job, work)
         return work
     context.journal.append("intent", worker=job.worker, act="capture")
     admin = worktrees.paired(context.repo, job.worktree)
+    if admin is not None:
+        for lock in leftovers.unlock(context.repo, job, admin):
+            context.journal.append("note", worker=job.worker, reason=f"{lock} was left by a git that was killed")
     if admin is None:
         work.warnings.append(f"the worktree is gone or no longer ours: {job.worktree}")
         _look_at_branch(context, job, work)
         _look_at_checkpoint(context, job, work)
         return work
-    scratch = os.path.join(context.files.worker(job.worker).top, "capture.index")
+    scratch = os.path.join(context.files.worker(job.worker).top, SCRATCH)
     try:
         work.seen = snapshots.look(context.repo, job.worktree, admin, scratch, launch.pathspecs(context.preset))
     except ParallelError as error:
@@ -82,6 +87,15 @@ def look(context: Context, job: Job, *, ran: bool) -> Work:
     work.warnings += snapshots.submodule_work(context.repo.at(job.worktree), job.worktree)
     work.warnings += [f"not captured: {path}: a repository of its own" for path in work.change.nested]
     return work
+
+
+def _look_at_empty(context: Context, job: Job, work: Work) -> None:
+    """No agent ever ran: the branch goes, unless its worktree was made already; that both stay."""
+    with contextlib.suppress(OSError):
+        os.rmdir(job.worktree)  # only an empty one: making it was interrupted
+    work.updates += empty_branches(context, [job.worker])
+    if not work.updates:
+        _look_at_branch(context, job, work)
 
 
 def _look_at_branch(context: Context, job: Job, work: Work) -> None:
@@ -243,6 +257,21 @@ def settle(context: Context, job: Job, work: Work) -> None:
             context.journal.append("note", worker=job.worker, reason="index.lock is held; `git reset` in the worktree")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(seen.index)
+
+
+def settle_after_death(context: Context, job: Job) -> None:
+    """Do what is left of :func:`settle` when the supervisor died between the record and it."""
+    scratch = os.path.join(context.files.worker(job.worker).top, SCRATCH)
+    admin = worktrees.paired(context.repo, job.worktree)
+    if admin is None or not os.path.exists(scratch):
+        return
+    git = context.repo.at(job.worktree)
+    head = git.run("rev-parse", "-q", "--verify", "HEAD^{tree}", ok=(0, 1, 128)).text
+    with contextlib.suppress(FileNotFoundError):  # no index
+        if os.stat(os.path.join(admin, "index")).st_mtime_ns > os.stat(scratch).st_mtime_ns:
+            return  # somebody has worked there since
+    if snapshots.staged_tree(git, scratch) == head:
+        snapshots.install_index(admin, scratch)
 
 
 def empty_branches(context: Context, numbers: Sequence[int]) -> list[Update]:

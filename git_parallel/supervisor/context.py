@@ -92,7 +92,7 @@ def prepare(
         journal=journal,
         recorder=Recorder(repo, spec.run, lambda: files.read(run.journal) or b""),
         objects=Objects(repo),
-        host=GuardHost(os.path.join(run.top, "guard.log")),
+        host=GuardHost(guard_log(run)),
         preset=presets.from_data(spec.preset),
         features=features or worktrees.features(repo, spec.base),
         fence=fence(repo, run.hooks),
@@ -101,6 +101,11 @@ def prepare(
         earlier=earlier or {},
         control_offset=control_offset,
     )
+
+
+def guard_log(run: RunFiles) -> str:
+    """Where the run's guards write what should never happen, and what they are known by."""
+    return os.path.join(run.top, "guard.log")
 
 
 def worker_variables(spec: RunSpec, job: Job, temporary: str) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from git_parallel.git import Repository
 from git_parallel.layout import KEPT, LOGS, RUNS, WIP, State, kept_ref, wip_ref
 from git_parallel.store import objects, reading, refs, snapshots
 from git_parallel.store.refs import Update
-from git_parallel.supervisor import files, liveness, recover, view
+from git_parallel.supervisor import files, leftovers, liveness, recover, view
 from git_parallel.supervisor.processes import kill_all, marked
 from git_parallel.worktrees.registry import OUR_LOCK, Entry
 
@@ -42,6 +42,8 @@ def examine(repo: Repository) -> Iterator[Finding]:
     """Yield all findings, the most urgent first."""
     state = State(repo.common_dir)
     live = {run for run in view.live_runs(state) if _alive(state, run)}
+    yield from _locks(repo)
+    yield from _half_made(repo, state)
     yield from _interrupted(repo, state, live)
     yield from _landings(repo, state)
     yield from _processes(repo, live)
@@ -53,6 +55,46 @@ def examine(repo: Repository) -> Iterator[Finding]:
 def _alive(state: State, run: str) -> bool:
     loaded = view.load(state.run(run))
     return loaded is not None and loaded.pid is not None
+
+
+def _locks(repo: Repository) -> Iterator[Finding]:
+    """Lock files that a killed git command, or a power cut, left: every later one fails on them."""
+    old = [(lock, age) for lock in leftovers.locks(repo) if (age := _age(lock)) > STALE_AFTER]
+    if not old:
+        return
+    tops = [entry.path for entry in worktrees.entries(repo)]
+    if leftovers.git_at_work([repo.common_dir, *tops]):
+        return
+    for lock, age in old:
+        yield Finding(
+            kind="stale-lock",
+            what=f"{lock} is {round(age)} s old, and no git command is at work in this repository",
+            hint="if somebody is at work in it from another machine, let them finish",
+            repair="remove it",
+            act=lambda lock=lock: os.unlink(lock),  # type: ignore[misc]
+        )
+
+
+def _age(path: str) -> float:
+    try:
+        return time.time() - os.stat(path).st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def _half_made(repo: Repository, state: State) -> Iterator[Finding]:
+    if view.half_made(state):
+        yield Finding(
+            kind="half-made-run",
+            what=f"the maker of run {', '.join(view.half_made(state))} died before anything had begun",
+            hint="there is no branch, worktree or record of it",
+            repair="remove its files",
+            act=lambda: _forget_half_made(repo),
+        )
+
+
+def _forget_half_made(repo: Repository) -> None:
+    leftovers.forget_half_made(repo)
 
 
 def _interrupted(repo: Repository, state: State, live: set[str]) -> Iterator[Finding]:
@@ -177,8 +219,6 @@ def _worktrees(repo: Repository, state: State, live: set[str]) -> Iterator[Findi
                 repair="remove git's entry of it, by name",
                 act=lambda entry=entry, run=run, number=number: _forget(repo, entry.path, run, int(number)),  # type: ignore[misc]
             )
-        else:
-            yield from _lock(repo, entry)
 
 
 def _orphan(repo: Repository, entry: Entry, run: str, number: int) -> Finding:
@@ -218,24 +258,6 @@ def _forget(repo: Repository, path: str, run: str, number: int) -> None:
         if worktrees.registry.named_by_entry(admin) == worktrees.registry.real(path):
             with refs.locked(repo):
                 worktrees.retire(repo, path, admin, run=run, worker=number)
-
-
-def _lock(repo: Repository, entry: Entry) -> Iterator[Finding]:
-    """An index.lock that an agent left when it was killed: every git command in the worktree fails on it."""
-    admin = worktrees.paired(repo, entry.path)
-    lock = os.path.join(admin, "index.lock") if admin else ""
-    try:
-        age = time.time() - os.stat(lock).st_mtime
-    except OSError:
-        return
-    if age > STALE_AFTER:
-        yield Finding(
-            kind="stale-lock",
-            what=f"{lock} is {round(age)} s old, and the run of its worktree is over",
-            hint="if a git command of yours is at work there, let it finish",
-            repair="remove it",
-            act=lambda: os.unlink(lock),
-        )
 
 
 def _refs(repo: Repository) -> Iterator[Finding]:

@@ -49,7 +49,8 @@ class Fence(Struct, frozen=True):
         except ValueError:
             count = 0
         # No file system monitor: its daemon would outlive the command that started it.
-        settings = {"core.hooksPath": self.directory, "core.fsmonitor": "false"}
+        # No maintenance after commits either: killed with the agent, it leaves a lock that stops it for good.
+        settings = {"core.hooksPath": self.directory, "core.fsmonitor": "false", "maintenance.auto": "false"}
         added = {
             "GIT_CONFIG_COUNT": str(count + len(settings)),
             "GIT_PARALLEL_BRANCH": job.branch,

@@ -78,12 +78,14 @@ def _finish_once(context: Context, job: Job, attempt: Attempt, run_checks: bool)
 def _check(context: Context, job: Job, number: int, command: str) -> CheckResult:
     """Run one check in the worker's worktree, under a guard of its own."""
     worker = context.files.worker(job.worker)
-    with temporary_directory(context, job) as temporary:
+    temporary = TemporaryDirectory(context, job)
+    context.journal.append("intent", worker=job.worker, act="check", command=command, temporary=temporary.path)
+    with temporary:
         guard = context.host.start(
             GuardSpec(
                 argv=("/bin/sh", "-c", command),
                 cwd=context.start_directory(job),
-                env=context.environment(job, temporary),
+                env=context.environment(job, temporary.path),
                 stdin=None,
                 stdout=worker.check(number),
                 stderr=None,
@@ -224,7 +226,6 @@ def unstarted(context: Context, numbers: Sequence[int], status: Status, reason: 
         results[number] = result
         changes[f"workers/{number}/result.json"] = encode(result)
         files.replace(context.files.worker(number).result, encode(result))
-        context.journal.append("state", worker=number, state="ended", status=status, reason=reason)
     context.recorder.submit(
         Entry(
             changes=changes,
@@ -234,6 +235,8 @@ def unstarted(context: Context, numbers: Sequence[int], status: Status, reason: 
             ended=dict.fromkeys(numbers, status),
         )
     )
+    for number in numbers:
+        context.journal.append("state", worker=number, state="ended", status=status, reason=reason)
     return results
 
 
@@ -245,15 +248,18 @@ def _unstarted(context: Context, job: Job, status: Status, reason: str) -> Resul
     return _result(context, job, attempt, Work(head=None), (status, reason))
 
 
-class temporary_directory:  # noqa: N801 (used as a context manager, like tempfile's own)
-    """A TMPDIR for one worker: outside the repository (socket paths are short), removed at the end."""
+class TemporaryDirectory:
+    """A TMPDIR for one worker: outside the repository (socket paths are short), removed at the end.
+
+    Its path is settled before it is made, so that the journal can name it first.
+    """
 
     def __init__(self, context: Context, job: Job) -> None:
-        self._prefix = f"gp-{context.spec.run[-4:]}-{job.worker}-"
-        self.path = ""
+        name = f"gp-{context.spec.run[-4:]}-{job.worker}-{os.urandom(4).hex()}"
+        self.path = os.path.join(tempfile.gettempdir(), name)
 
     def __enter__(self) -> str:
-        self.path = tempfile.mkdtemp(prefix=self._prefix)
+        os.mkdir(self.path, 0o700)
         return self.path
 
     def __exit__(self, *exception: object) -> None:

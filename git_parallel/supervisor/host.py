@@ -23,7 +23,7 @@ from msgspec.structs import asdict, fields, replace
 
 from git_parallel.errors import ParallelError
 from git_parallel.supervisor import files
-from git_parallel.supervisor.processes import LINUX, MARKER, kill_all, marked
+from git_parallel.supervisor.processes import GUARDS, LINUX, MARKER, kill_all, marked
 
 EndedBy = Literal["exit", "timeout", "stop", "kill", "lifeline", "guard-died"]
 
@@ -290,6 +290,7 @@ class GuardHost:
                         stdout=subprocess.DEVNULL,
                         stderr=log,
                         pass_fds=(theirs.fileno(),),
+                        env={**os.environ, GUARDS: self._log},
                         start_new_session=True,  # the terminal's Ctrl-C is for the supervisor
                     )
             except OSError as error:

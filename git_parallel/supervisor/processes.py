@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # importing typing or collections.abc costs the zygote a quar
 
 LINUX = sys.platform == "linux"
 MARKER = ("GIT_PARALLEL_RUN", "GIT_PARALLEL_WORKER")  # in the environment of every process of a worker
+GUARDS = "GIT_PARALLEL_GUARDS"  # in that of a supervisor's guards and their zygote: the path of their log
 
 FIRST_NAPS = 0.003  # seconds between two listings; after naps up to this long there is a chase instead
 LONGEST_NAP = 0.02

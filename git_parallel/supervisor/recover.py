@@ -20,13 +20,13 @@ from git_parallel.git import Repository
 from git_parallel.layout import RunFiles, State
 from git_parallel.plan.model import Job, Result, RunSpec, decode_result, decode_spec
 from git_parallel.store import record
-from git_parallel.supervisor import files, journal, liveness, rounds, view
-from git_parallel.supervisor.context import Context, prepare
+from git_parallel.supervisor import capture, files, journal, leftovers, liveness, rounds, view
+from git_parallel.supervisor.context import Context, guard_log, prepare
 from git_parallel.supervisor.finish import Attempt, finish, unstarted
 from git_parallel.supervisor.host import Ending, read_ending
 from git_parallel.supervisor.journal import Event, Journal
 from git_parallel.supervisor.loop import close_record
-from git_parallel.supervisor.processes import kill_all, marked
+from git_parallel.supervisor.processes import GUARDS, kill_all, marked
 from git_parallel.supervisor.surroundings import Surroundings
 from git_parallel.supervisor.worker import said
 
@@ -64,13 +64,14 @@ def _recover(repo: Repository, run: str, run_files: RunFiles) -> dict[int, Resul
         shutil.rmtree(run_files.top)
         return None
     spec = decode_spec(data)
-    events = journal.read(run_files.journal)
-    context = _context(repo, run_files, spec, events)
-    events = rounds.current(events)
+    every = journal.read(run_files.journal)
+    events = rounds.current(every)
+    _end_processes(run_files, spec, events)
+    context = _context(repo, run_files, spec, every)
     try:
         context.journal.append("note", source="supervisor", reason="the supervisor died; finishing its record")
-        _wait_for_guards(run_files, spec, events)
         results = _finish_workers(context, spec, events)
+        leftovers.tidy(run_files, [job.worker for job in spec.jobs])
         context.journal.append("run-ended", source="supervisor", reason=REASON, durable=True)
         close_record(context, results)
         _notify(context)
@@ -104,24 +105,24 @@ def _context(repo: Repository, run_files: RunFiles, spec: RunSpec, events: list[
     )
 
 
-def _wait_for_guards(run_files: RunFiles, spec: RunSpec, events: list[Event]) -> None:
-    """Wait until the guards of agents that were running have written their last word; then end what is left."""
-    running = _spawned(events) - {
-        job.worker for job in spec.jobs if os.path.exists(run_files.worker(job.worker).result)
-    }
+def _end_processes(run_files: RunFiles, spec: RunSpec, events: list[Event]) -> None:
+    """Wait for the last word of the guards that live, then end whatever is left."""
+    guards, agents = {GUARDS: guard_log(run_files)}, {"GIT_PARALLEL_RUN": spec.run}
     deadline = time.monotonic() + _GUARD_LIMIT
-    while any(not os.path.exists(run_files.worker(worker).ending) for worker in running):
-        if time.monotonic() >= deadline or not marked({"GIT_PARALLEL_RUN": spec.run}):
-            break
-        time.sleep(0.05)
-    kill_all(lambda: marked({"GIT_PARALLEL_RUN": spec.run}), _KILL_LIMIT)
-    silent = [worker for worker in running if not os.path.exists(run_files.worker(worker).ending)]
-    if silent:  # guard and zygote were killed, too: what the agent had cut loose is known by its place alone
-        from git_parallel.supervisor import strays  # noqa: PLC0415 (psutil takes 10 ms, and this hardly ever happens)
+    while marked(guards) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    kill_all(lambda: [*marked(guards), *marked(agents)], _KILL_LIMIT)
+    running = [
+        job.worktree
+        for job in spec.jobs
+        if job.worker in _spawned(events) and not os.path.exists(run_files.worker(job.worker).result)
+    ]
+    if running:  # if guard and zygote were killed, too, what the agent had cut loose is known by its place alone
+        from git_parallel.supervisor import strays  # noqa: PLC0415 (psutil takes 10 ms)
 
-        strays.end([spec.job(worker).worktree for worker in silent], _KILL_LIMIT)
+        strays.end(running, _KILL_LIMIT)
     for event in events:
-        if event.get("act") == "spawn" and event.get("temporary"):
+        if event.get("temporary"):
             shutil.rmtree(event["temporary"], ignore_errors=True)
 
 
@@ -135,22 +136,24 @@ def _finish_workers(context: Context, spec: RunSpec, events: list[Event]) -> dic
     results = recorded.results() if recorded is not None else {}
     spawned = _spawned(events)
     begun = {event["worker"] for event in events if event.get("act") == "worktree"}
+    ended = {event["worker"] for event in events if event.get("state") == "ended"}
     never = [job.worker for job in spec.jobs if job.worker not in results and job.worker not in begun]
     if never:
         results.update(unstarted(context, never, "cancelled", REASON))
     for job in spec.jobs:
         if job.worker in results:
+            capture.settle_after_death(context, job)
+            if job.worker not in ended and job.worker not in never:
+                _note_end(context, results[job.worker])
             continue
         attempt = _attempt(context, job, events, job.worker in spawned)
         results[job.worker] = finish(context, job, attempt, run_checks=False)
-        context.journal.append(
-            "state",
-            worker=job.worker,
-            state="ended",
-            status=results[job.worker].status,
-            reason=results[job.worker].reason,
-        )
+        _note_end(context, results[job.worker])
     return results
+
+
+def _note_end(context: Context, result: Result) -> None:
+    context.journal.append("state", worker=result.worker_id, state="ended", status=result.status, reason=result.reason)
 
 
 def _attempt(context: Context, job: Job, events: list[Event], spawned: bool) -> Attempt:
@@ -204,6 +207,8 @@ def notice(repo: Repository) -> list[str]:
     A run that cannot be finished now is a line, too, and stays as it is.
     """
     lines = []
+    with suppress(ParallelError, OSError):  # nothing had begun: there is nothing to say
+        leftovers.forget_half_made(repo)
     for run in view.live_runs(State(repo.common_dir)):
         try:
             results = recover(repo, run)

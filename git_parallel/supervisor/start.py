@@ -285,15 +285,15 @@ def _with_changes(draft: Draft) -> str:
 def _open(run: RunFiles, spec: RunSpec, config: bytes) -> tuple[liveness.Claim, Journal]:
     """Write the run's live files: what a later command needs if this process dies at any point from here on."""
     try:
-        os.makedirs(os.path.join(run.top, "workers"), exist_ok=True)
+        os.makedirs(run.top)
+        held = liveness.claim(run)
+        assert held is not None, "a run's id is new"
         for job in spec.jobs:
             worker = run.worker(job.worker)
             os.makedirs(worker.top, exist_ok=True)
             prompt = spec.task(job.task).prompt.encode("utf-8", "surrogateescape")
             files.replace(worker.prompt, prompt)
-        held = liveness.claim(run)
-        assert held is not None, "a run's id is new"
-        files.replace(run.spec, encode(spec), durable=True)
+        files.replace(run.spec, encode(spec), durable=True)  # from here on there is a run
         files.replace(run.config_before, config)
         journal = Journal(run.journal)
         journal.append("intent", act="branches", branches=[job.branch for job in spec.jobs])

@@ -38,6 +38,19 @@ def orphans(worktrees: Sequence[str]) -> list[psutil.Process]:
     return [process for process in psutil.process_iter() if _is_orphan(process, tops)]
 
 
+def git_at_work(tops: Sequence[str]) -> bool:
+    """Whether a git command works below ``tops``: it goes to the top of its worktree. Not one that started us."""
+    real = [os.path.realpath(top) for top in tops]
+    above = {process.pid for process in psutil.Process().parents()}
+    for process in psutil.process_iter():
+        try:
+            if process.pid not in above and process.name().startswith("git") and _below(process.cwd(), real):
+                return True
+        except psutil.Error:
+            continue
+    return False
+
+
 def _is_orphan(process: psutil.Process, tops: Sequence[str]) -> bool:
     try:
         if process.status() == psutil.STATUS_ZOMBIE or not _below(process.cwd(), tops):

@@ -121,7 +121,8 @@ def load(run: RunFiles) -> RunView | None:
 def _with_files(run: RunFiles, view: WorkerView) -> WorkerView:
     worker = run.worker(view.worker)
     changes: dict[str, Any] = {}
-    result = files.read(worker.result) if view.state in ("ended", "finishing") else None
+    # Written before it is in the record: until the journal says that it is, git does not show what it claims.
+    result = files.read(worker.result) if view.state == "ended" else None
     if result is not None:
         changes["result"] = decode_result(result)
     progress = files.read(worker.progress)
@@ -137,6 +138,15 @@ def live_runs(state: State) -> list[str]:
 
 def known_runs(state: State) -> list[str]:
     """Ids of all runs with live files in this repository, oldest first."""
+    return [run for run in _directories(state) if os.path.exists(state.run(run).spec)]
+
+
+def half_made(state: State) -> list[str]:
+    """Ids of runs whose files are being made, or whose maker died before anything had begun."""
+    return [run for run in _directories(state) if not os.path.exists(state.run(run).spec)]
+
+
+def _directories(state: State) -> list[str]:
     try:
         return sorted(entry.name for entry in os.scandir(state.runs) if not entry.name.startswith("."))
     except FileNotFoundError:

@@ -27,7 +27,7 @@ from git_parallel.supervisor import files, limits, outcome, rounds
 from git_parallel.supervisor.activity import Activity, Usage
 from git_parallel.supervisor.checkpoints import Checkpoints
 from git_parallel.supervisor.context import Context
-from git_parallel.supervisor.finish import Attempt, finish, temporary_directory
+from git_parallel.supervisor.finish import Attempt, TemporaryDirectory, finish
 from git_parallel.supervisor.host import Ending, Guard, GuardSpec
 from git_parallel.supervisor.journal import timestamp
 from git_parallel.supervisor.view import Progress
@@ -250,34 +250,35 @@ class Worker:
         context, job = self.context, self.job
         if self._stopped is not None:
             return None, None
-        with temporary_directory(context, job) as temporary:
-            self._choose_session()
-            command = launch.build(context.preset, self._values())
-            environment = {**context.environment(job, temporary), **command.env}
-            for name in command.unset:
-                environment.pop(name, None)
-            if command.note:
-                context.journal.append("note", worker=job.worker, reason=command.note)
-            offset = size(self.files.log)
-            context.journal.append(
-                "intent",
-                worker=job.worker,
-                act="spawn",
-                argv=command.argv,
-                temporary=temporary,
-                attempt=self._attempt,
-                session=self._session,
-                offset=offset,
-            )
-            errors = self.files.errors if command.separate_errors else None
-            watching = Watching(
-                reader_for(context.preset, self.files.top, worktree=job.worktree, model=job.model),
-                self.files.log,
-                errors,
-                offset,
-                size(self.files.errors),
-                Activity.begin(time.monotonic()),
-            )
+        temporary = TemporaryDirectory(context, job)
+        self._choose_session()
+        command = launch.build(context.preset, self._values())
+        environment = {**context.environment(job, temporary.path), **command.env}
+        for name in command.unset:
+            environment.pop(name, None)
+        if command.note:
+            context.journal.append("note", worker=job.worker, reason=command.note)
+        offset = size(self.files.log)
+        context.journal.append(
+            "intent",
+            worker=job.worker,
+            act="spawn",
+            argv=command.argv,
+            temporary=temporary.path,
+            attempt=self._attempt,
+            session=self._session,
+            offset=offset,
+        )
+        errors = self.files.errors if command.separate_errors else None
+        watching = Watching(
+            reader_for(context.preset, self.files.top, worktree=job.worktree, model=job.model),
+            self.files.log,
+            errors,
+            offset,
+            size(self.files.errors),
+            Activity.begin(time.monotonic()),
+        )
+        with temporary:
             guard = context.host.start(
                 GuardSpec(
                     argv=command.argv,
