@@ -1,0 +1,195 @@
+"""Kills one part of a run at one of its steps, goes on with one of the commands for that, and judges what is left.
+
+A program of its own, so that forking is safe: ``python crash.py DIRECTORY [CASE...]`` prints one JSON object a
+case. A case is ``VICTIM|POINT|ENDING``, see ``points.py``; ``--all`` takes the whole product, ``--share 2/5`` a
+part of the cases, and ``--record`` prints the points of a run that nobody disturbs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import judge
+import points
+import scene
+from scene import Scene
+
+# How a worker may end whose agent or guard was killed while the supervisor lived.
+VICTIMS_OWN = ("failed/signal", "failed/guard_died", "partial/check_failed")
+GRACE = 0.3 + 1  # seconds: the scene's parallel.grace, and one more
+
+
+def record(place: Scene) -> list[str]:
+    """The points of a run that goes through, with a checkpoint while the agents wait half way."""
+    child = scene.begin(place, "run", "--json", "--workers", "3", *place.tasks(), wrapped=True)
+    _hold(place, child, "after refs wip@0")
+    done = scene.end(place, child, "run")
+    if done.code != 1:
+        raise AssertionError(f"the run exited with {done.code}: {done.err}{done.out}")
+    return place.steps()
+
+
+def _hold(place: Scene, child: int, until: str, limit: float = 15.0) -> None:
+    """Let the agents go on once a point was reached, somebody was killed, or the run is over."""
+    deadline = time.monotonic() + limit
+    while not (until in place.steps() or (place.top / "killed").exists()) and time.monotonic() < deadline:
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            break
+        time.sleep(0.01)
+    place.go()
+
+
+def play(place: Scene, case: str) -> dict[str, Any]:
+    """Play one case; return what was found."""
+    victim, point, ending = case.split("|")
+    env = {"SURVIVAL_AT": point, "SURVIVAL_VICTIM": victim}
+    begun = time.monotonic()
+    at_once = "5" if points.waits(point) else "3"
+    child = scene.begin(place, "run", "--json", "--workers", at_once, *place.tasks(), env=env, wrapped=True)
+    if points.waits(point):
+        _hold(place, child, point)
+    else:
+        place.go()
+    done = scene.end(place, child, "run")
+    problems: list[str] = []
+    killed = (place.top / "killed").exists()
+    dead = done.code == -9
+    if not dead and done.code not in (0, 1):
+        problems.append(f"run exited with {done.code}: {done.err}")
+    tops = [place.repo / name for name in os.listdir(place.repo) if name.startswith(".architect")]
+    if victim != "all" or not killed:  # whoever guards is dead, too: the next command sees to it
+        problems += judge.dead_within(GRACE, place.token, tops)
+    place.go()
+    before = None if victim == "all" else (judge.refs(place.repo), judge.worktrees(place.repo))
+    status = scene.call(place, "status", "--json")
+    if status.code:
+        problems.append(f"status exited with {status.code}: {status.err}")
+    problems += judge.misleading(place.repo, scene.document(status))
+    problems += judge.lost(place.repo, place.top / "ledger")
+    if ending == "resume":
+        problems += resume(place, victim)
+    else:
+        problems += doctor(place, before, interrupted=dead)
+    problems += after(place, tops)
+    if ending != "resume":
+        problems += cleanup(place)
+        problems += after(place, tops)
+    return {
+        "case": case,
+        "killed": killed,
+        "problems": problems,
+        "seconds": round(time.monotonic() - begun, 2),
+        "statuses": statuses(place),
+    }
+
+
+def resume(place: Scene, victim: str) -> list[str]:
+    """One command goes on from there: afterwards every worker has ended by itself."""
+    begun = any(name.startswith(judge.RUNS) for name in judge.refs(place.repo))
+    done = scene.call(place, "resume", "--json")
+    if not begun:  # died before there was a run: then there is none
+        again = scene.call(place, "doctor", "--repair")
+        return [] if again.code == 0 else [f"doctor exited with {again.code}: {again.err}"]
+    if done.code not in (0, 1):
+        return [f"resume exited with {done.code}: {done.err}"]
+    said = []
+    expected = {"commit": "success", "write": "success", "fail": "failed", "check": "success", "escape": "success"}
+    for number, status in statuses(place).items():
+        kind = scene.KINDS[number - 1]
+        its_own = victim in ("guard", "zygote", "agent") and status in VICTIMS_OWN
+        if status.split("/")[0] != expected[kind] and not its_own:
+            said.append(f"worker {number} ({kind}) ended with {status}")
+        if status.startswith("success") and number not in place.marks("ended"):
+            said.append(f"worker {number} ({kind}): {status}, and its agent never came to its end")
+    return said
+
+
+def doctor(place: Scene, before: Any, *, interrupted: bool) -> list[str]:
+    """Doctor finds, and changes nothing; repairs when told to, and then finds nothing more."""
+    found = scene.call(place, "doctor", "--json")
+    said = []
+    if found.code not in (0, 1):
+        return [f"doctor exited with {found.code}: {found.err}"]
+    kinds = [one["kind"] for one in json.loads(found.out)["findings"]]
+    unfinished = list(place.repo.glob(".git/architect/runs/*/supervisor.pid"))
+    if interrupted and unfinished and "interrupted-run" not in kinds:
+        said.append(f"doctor finds no interrupted run, but {kinds}")
+    if before is not None and (judge.refs(place.repo), judge.worktrees(place.repo)) != before:
+        said.append("doctor changed something without being told to")
+    repaired = scene.call(place, "doctor", "--repair", "--json")
+    if repaired.code:
+        said.append(f"doctor --repair exited with {repaired.code}: {repaired.err}{repaired.out}")
+    again = scene.call(place, "doctor", "--json")
+    if again.code or json.loads(again.out)["findings"]:
+        said.append(f"doctor finds after its repairs: {again.out}{again.err}")
+    return said
+
+
+def cleanup(place: Scene) -> list[str]:
+    """Everything goes, and nothing of it is lost."""
+    if not any(name.startswith(judge.RUNS) for name in judge.refs(place.repo)):
+        return []
+    done = scene.call(place, "cleanup", "--json")
+    said = [f"cleanup exited with {done.code}: {done.err}{done.out}"] if done.code else []
+    said += [f"cleanup left {entry['worktree']}" for entry in judge.worktrees(place.repo)]
+    said += [f"cleanup left {name}" for name in judge.refs(place.repo) if name.startswith("refs/heads/architect")]
+    return said
+
+
+def after(place: Scene, tops: list[Path]) -> list[str]:
+    """The three promises."""
+    status = scene.document(scene.call(place, "status", "--json"))
+    return [
+        *judge.contradictory(place.repo, status),
+        *judge.corrupt(place.repo),
+        *judge.lost(place.repo, place.top / "ledger"),
+        *judge.dead_within(GRACE, place.token, tops),
+        *judge.litter(place.repo, place.top / "tmp"),
+        *judge.untrue(place.repo),
+    ]
+
+
+def statuses(place: Scene) -> dict[int, str]:
+    """How each worker ended, as the record has it."""
+    runs = [name.removeprefix(judge.RUNS) for name in judge.refs(place.repo) if name.startswith(judge.RUNS)]
+    found = judge.results(place.repo, runs[0]) if runs else {}
+    return {number: f"{result['status']}/{result['reason']}" for number, result in sorted(found.items())}
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    keep = "--keep" in words
+    directory = Path(words[0])
+    directory.mkdir(parents=True, exist_ok=True)
+    scene.preload()
+    source = scene.template(directory)
+    if "--record" in words:
+        place = scene.make(directory, source, 0)
+        print(json.dumps(record(place)))
+        return
+    cases = [word for word in words[1:] if "|" in word]
+    if "--all" in words:
+        cases = points.product()
+    if not cases:
+        cases = points.sample()
+    if "--shuffle" in words:
+        random.Random(4).shuffle(cases)
+    if "--share" in words:
+        part, parts = map(int, words[words.index("--share") + 1].split("/"))
+        cases = cases[part - 1 :: parts]
+    for number, case in enumerate(cases, 1):
+        place = scene.make(directory, source, number)
+        print(json.dumps(play(place, case)), flush=True)
+        if not keep:
+            shutil.rmtree(place.top)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""The points of a run at which the crash harness kills: one list, held against a run by ``test_crash.py``.
+
+The names of steps are made by ``steps.py`` from what is called. A step of the program that is missing here, or
+one here that the program does not do any more, fails the test: enter it under who does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+WORKERS = (1, 2, 3, 4, 5)
+
+# Steps of the run as a whole, in their order.
+RUN = (
+    "mkdir architect",
+    "create lock",
+    "mkdir runs",
+    "mkdir run",
+    "mkdir workers",
+    "mkdir N",
+    "create supervisor.pid",
+    "create run.json.tmp",
+    "replace run.json",
+    "create config.before.tmp",
+    "replace config.before",
+    "create journal.jsonl",
+    "journal intent branches",
+    "journal run-started",
+    "mkdir info",
+    "mkdir object",
+    "create object",
+    "rename object",
+    "refs begin",
+    "spawn zygote",
+    "mkdir hooks",
+    "symlink a hook",
+    "journal run-ended",
+    "refs ended",
+    "refs logs",
+    "unlink supervisor.pid",
+)
+
+# Of each worker. The first one leaves nothing uncommitted, and so skips some.
+WORKER = (
+    "create prompt.txt.tmp",
+    "replace prompt.txt",
+    "journal state preparing",
+    "journal intent worktree",
+    "mkdir .architect-parallel-N",
+    "git worktree add",
+    "git read-tree",
+    "mkdir temporary directory",
+    "journal intent spawn",
+    "spawn agent",
+    "journal started",
+    "journal state running",
+    "rmdir temporary directory",
+    "journal reported",
+    "journal state finishing",
+    "unlink checkpoint.index",
+    "unlink checkpoint.index.lock",
+    "journal intent capture",
+    "git add",
+    "git write-tree",
+    "refs wip",
+    "journal intent check",
+    "spawn check",
+    "journal check",
+    "mkdir object",
+    "create object",
+    "rename object",
+    "create result.json.tmp",
+    "replace result.json",
+    "refs record",
+    "link index.lock",
+    "replace index",
+    "unlink capture.index",
+    "journal state ended",
+)
+UNCOMMITTED = {"refs wip", "link index.lock", "replace index"}
+
+# While agents wait half way, a checkpoint of one of them (in a thread of the run).
+CHECKPOINT = ("git write-tree", "git add", "refs wip")
+
+# Of the guard of each worker's agent, and of its check.
+GUARD = tuple(
+    f"{which} {act}"
+    for which in ("guard", "check guard")
+    for act in ("says ready", "hear_spec", "spawn", "says started", "destroy", "conclude", "exit.json", "says ended")
+)
+ZYGOTE = ("zygote accept", "zygote bury")
+
+# What a run may do or not, as time goes by; and the zygote's word for a guard that was killed.
+SOMETIMES = {"create progress.json.tmp", "replace progress.json", "zygote exit.json"}
+
+# Points at which an agent lives, as the supervisor sees it.
+_ALIVE = ("after spawn agent", "before journal started", "after journal started", "after journal state running")
+
+ENDINGS = ("resume", "doctor")
+
+
+def waits(point: str) -> bool:
+    """Whether agents have to wait half way for the point to be reached."""
+    return point.startswith("amid work") or (point.endswith("@0") and point.partition(" ")[2][:-2] in CHECKPOINT)
+
+
+def steps() -> set[str]:
+    """Every step as a run shows it: ``refs record@3``."""
+    found = {f"{step}@0" for step in (*RUN, *CHECKPOINT, *ZYGOTE)}
+    for step in (*WORKER, *GUARD, "work", "check"):
+        found |= {f"{step}@{worker}" for worker in WORKERS if worker > 1 or step not in UNCOMMITTED}
+    return found
+
+
+def killings() -> Iterator[tuple[str, str]]:
+    """Every victim at every point."""
+    for step in sorted(steps()):
+        name = step.rpartition("@")[0]
+        whens = ("amid",) if name in ("work", "check") else ("before", "after")
+        for when in whens:
+            point = f"{when} {step}"
+            yield "supervisor", point
+            yield "all", point
+            alive = when == "amid" or f"{when} {name}" in _ALIVE or waits(point)
+            if alive or name in GUARD:
+                yield "agent", point
+            if alive or name in GUARD or name in ZYGOTE:
+                yield "guard", point
+                yield "zygote", point
+
+
+def product() -> list[str]:
+    """Every victim at every point, with every ending."""
+    return [f"{victim}|{point}|{ending}" for victim, point in killings() for ending in ENDINGS]
+
+
+def sample(size: int = 36) -> list[str]:
+    """A part that has every kind of step in it, spread over victims, workers and endings; always the same."""
+    by_step: dict[str, list[tuple[str, str]]] = {}
+    for victim, point in killings():
+        by_step.setdefault(point.partition(" ")[2].rpartition("@")[0], []).append((victim, point))
+    chosen = []
+    for number, (_, kinds) in enumerate(sorted(by_step.items())):
+        victim, point = kinds[number * 7 % len(kinds)]
+        chosen.append(f"{victim}|{point}|{ENDINGS[number % 2]}")
+    return chosen[:: max(1, len(chosen) // size)]

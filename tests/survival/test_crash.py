@@ -1,0 +1,37 @@
+"""A run is killed at its named points, by parts; whatever was killed, nothing is lost, left behind, or untrue."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import points
+import pytest
+
+HERE = Path(__file__).parent
+PARTS = 4
+
+
+def crash(directory: Path, *words: str) -> list[str]:
+    """Run the harness; return what it prints."""
+    argv = [sys.executable, str(HERE / "crash.py"), str(directory), *words]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_every_step_of_a_run_has_a_name(tmp_path):
+    (line,) = crash(tmp_path, "--record")
+    seen = {point.partition(" ")[2] for point in json.loads(line)}
+    steps = {step for step in seen if step.partition("@")[0] not in points.SOMETIMES}
+    assert sorted(steps - points.steps()) == [], "steps without a name: enter them into points.py"
+    assert sorted(points.steps() - steps) == [], "names of steps that are not done any more"
+
+
+@pytest.mark.parametrize("part", range(1, PARTS + 1))
+def test_killed_at_a_point(tmp_path, part):
+    found = [json.loads(line) for line in crash(tmp_path, "--share", f"{part}/{PARTS}")]
+    assert len(found) >= len(points.sample()) // PARTS
+    assert {one["case"]: one["problems"] for one in found if one["problems"]} == {}
