@@ -61,7 +61,6 @@ class EventReader:
         self.steps: int | None = None
         self.cost: float | None = None
         self.tokens: dict[str, int] | None = None
-        self.action: str | None = None
         self.session: str | None = None
         self.model: str | None = None
         self.text: str | None = None
@@ -76,6 +75,8 @@ class EventReader:
         self._exits = exits
         self._lines = Lines(LINE)
         self._noise = b""
+        self._action: str | None = None
+        self._latest: tuple[str, Any] | str | None = None  # the last call of a tool, or words, not put into a line yet
 
     def feed(self, data: bytes) -> None:
         dull, known = self.DULL, self.known
@@ -138,19 +139,34 @@ class EventReader:
 
     # What a subclass calls.
 
+    @property
+    def action(self) -> str | None:
+        """What the program does, in one line: made when somebody asks, for most of it is over by then."""
+        latest, self._latest = self._latest, None
+        if isinstance(latest, str):
+            self._action = one_line(latest) or self._action
+        elif latest is not None:
+            self._action = describe(*latest, self.where.worktree)
+        return self._action
+
+    @action.setter
+    def action(self, line: str | None) -> None:
+        self._action, self._latest = line, None
+
     def act(self, tool: object, arguments: object) -> None:
         """A tool is called."""
         self.go_on()
         name = word(tool) or "a tool"
-        self.action = describe(name, arguments, self.where.worktree)
-        self.waiting = self.action if asks(name) else None
+        self._latest = name, arguments
+        if asks(name):
+            self.waiting = self.action
 
     def say(self, text: object) -> None:
         """The program speaks: its last words are its answer."""
         if said := word(text):
             self.go_on()
             self.text = said[:TEXT]
-            self.action = one_line(said[:400]) or self.action
+            self._latest = said[:400]
 
     def go_on(self) -> None:
         """Nothing is waited for any more: no request that failed, and no person."""
@@ -185,8 +201,7 @@ class EventReader:
     # The rest is ours.
 
     def _line(self, line: bytes) -> None:
-        start = 0 if line.startswith(b"{") else line.find(b'{"')
-        event = decode(line[start:] if start else line) if start >= 0 else None
+        event = decode(line) if line.startswith(b"{") else _behind_noise(line)
         if event is not None:
             self.event(event)
         elif line.strip():
@@ -220,6 +235,11 @@ class EventReader:
             claim = replace(claim, outcome="failed", reason="permission")
         said = (last.detail if last else None) or (f"permission denied: {self.denied}" if self.denied else words)
         return replace(claim, detail=f"{claim.detail}: {said}" if said else claim.detail)
+
+
+def _behind_noise(line: bytes) -> dict[str, Any] | None:
+    start = line.find(b'{"')
+    return decode(line[start:]) if start >= 0 else None
 
 
 def _but_exited(exit_code: int) -> str:

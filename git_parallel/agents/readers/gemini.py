@@ -25,7 +25,7 @@ class GeminiReader(EventReader):
         self._speaking = False
 
     def known(self, line: bytes) -> bool:
-        return line.startswith(b'{"type":"message"') and b'"role":"user"' in line[:160]
+        return line.startswith(b'{"type":"message"') and line.find(b'"role":"user"', 0, 160) > 0
 
     def event(self, event: dict[str, Any]) -> None:
         kind = event.get("type")

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+_LARGEST = 2**53  # above it JSON's numbers are no longer whole
+
 
 def decode(data: bytes) -> dict[str, Any] | None:
     """Return the JSON object that ``data`` is, or None. Bytes that are no UTF-8 become replacement characters."""
@@ -52,8 +54,10 @@ def number(value: object) -> float | None:
 
 def whole(value: object) -> int | None:
     """Return a count, or None."""
+    if type(value) is int and 0 <= value <= _LARGEST:  # as nearly all are
+        return value
     amount = number(value)
-    return None if amount is None or amount > 2**53 else int(amount)
+    return None if amount is None or amount > _LARGEST else int(amount)
 
 
 def counts(value: object, names: dict[str, str]) -> dict[str, int] | None:
