@@ -51,7 +51,8 @@ class Claim(msgspec.Struct, frozen=True):
     ``max_steps``, ``timeout``, ``rate_limit``, ``api_error`` (these two may pass), ``auth``, ``permission``,
     ``agent_error``, ``signal``, ``no_result``, ``no_exit`` or what the preset's ``exits`` names.
     ``detail`` is one line for a person; ``text`` the program's last words; ``denials`` how often it was not
-    allowed to do something.
+    allowed to do something. ``edited`` are the files that it changed by its own account, from the top of the
+    worktree (relative ones as it wrote them).
     """
 
     outcome: Outcome
@@ -64,6 +65,7 @@ class Claim(msgspec.Struct, frozen=True):
     text: str | None = None
     model: str | None = None
     denials: int = 0
+    edited: tuple[str, ...] = ()
 
 
 def claim_of_exit(exit_code: int | None, signal: int | None, exits: Mapping[int, Exit]) -> Claim:

@@ -59,6 +59,8 @@ def finish(context: Context, job: Job, attempt: Attempt, *, run_checks: bool) ->
 
 def _finish_once(context: Context, job: Job, attempt: Attempt, run_checks: bool) -> Result:
     work = capture.look(context, job, ran=attempt.ending is not None)
+    if work.seen is not None and attempt.claim is not None:
+        work.warnings += outcome.unseen(attempt.claim.edited, work.change.paths, context.spec.subdir)
     if run_checks and work.change.paths and context.spec.checks:
         capture.keep_during_checks(context, job, work)
         work.checks = [_check(context, job, number, command) for number, command in enumerate(context.spec.checks, 1)]

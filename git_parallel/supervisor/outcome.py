@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from git_parallel.plan.model import CheckResult, Status
+from git_parallel.render import text
 from git_parallel.supervisor.host import Ending
 
 Said = Literal["done", "failed", "partial", "unknown", "stop_run"]
@@ -27,6 +29,8 @@ _STOPPED: dict[str, tuple[Status, Status]] = {
     "stopped": ("cancelled", "cancelled"),
     "halted": ("cancelled", "cancelled"),
 }
+
+_MOST_NAMED = 5  # files in a warning
 
 # The agent's own early ends that leave usable work.
 _PARTIAL_REASONS = ("budget", "max_steps", "timeout")
@@ -85,6 +89,20 @@ def _done(evidence: Evidence) -> tuple[Status, str]:
     if evidence.outside:
         return "partial", "scope"
     return "success", "done"
+
+
+def unseen(edited: Sequence[str], changed: Sequence[str], subdir: str = "") -> list[str]:
+    """Say which files the agent edited by its own account that git shows unchanged: one warning, or none.
+
+    An edit may have failed, have been taken back, or be of a file that git ignores. ``subdir`` is where the
+    agent started, from the top of its worktree.
+    """
+    shown = set(changed)
+    missing = [path for path in edited if not {path, os.path.normpath(os.path.join(subdir, path))} & shown]
+    if not missing:
+        return []
+    more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+    return [f"edits that git does not show: {', '.join(map(text.printable, missing[:_MOST_NAMED]))}{more}"]
 
 
 def worth_retrying(status: Status, reason: str, work: bool) -> bool:

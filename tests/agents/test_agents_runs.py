@@ -83,6 +83,17 @@ def test_nobody_is_told_of_a_success_that_git_does_not_show(repo, stand_in, outp
     assert worker["files_modified"] == []
 
 
+def test_edits_that_git_does_not_show_are_named(repo, stand_in):
+    """The recorded program says that it wrote hello.txt: here something else is there."""
+    stand_in("claude", "claude-stream-ok.jsonl", first="cat > other.txt")
+    (worker,) = workers(repo.parallel("run", "--json", "--program", "claude", "do it"))
+    assert (worker["status"], worker["files_modified"]) == ("success", ["other.txt"])
+    assert "edits that git does not show: hello.txt" in worker["warnings"]
+    stand_in("claude", "claude-stream-ok.jsonl")
+    (worker,) = workers(repo.parallel("run", "--json", "--program", "claude", "do it"))
+    assert worker["warnings"] == []
+
+
 def test_work_that_was_cut_short_by_a_cap_is_kept(repo, stand_in):
     stand_in("gemini", "gemini-stream-maxturns.jsonl", exit_code=53)
     (worker,) = workers(repo.parallel("run", "--json", "--program", "gemini", "do it"))

@@ -44,6 +44,11 @@ def asks(tool: str) -> bool:
     return _VERBS.get(_plain(tool)) == "asking"
 
 
+def path_of(arguments: Any) -> str | None:
+    """Return the file that a call's arguments name."""
+    return next((found for name in _PATHS if (found := word(at(arguments, name)))), None)
+
+
 def describe(tool: str, arguments: Any, top: str | None = None) -> str:
     """Return one printable line about the call of a tool; paths below ``top`` are shown from there."""
     verb = _VERBS.get(_plain(tool))

@@ -57,8 +57,11 @@ class CodexReader(EventReader):
         elif kind == "agent_message":
             self.say(at(item, "text"))
         elif kind == "file_change":
-            paths = [shown_path(path, self.where.worktree) for c in items(at(item, "changes")) if (path := _path(c))]
-            self.action = one_line(f"editing {', '.join(paths)}" if paths else "editing files")
+            paths = [path for change in items(at(item, "changes")) if (path := word(at(change, "path")))]
+            for path in paths:
+                self.edit(path, failed=at(item, "status") == "failed")
+            named = ", ".join(shown_path(path, self.where.worktree) for path in paths)
+            self.action = one_line(f"editing {named or 'files'}")
         elif kind == "mcp_tool_call":
             self.action = one_line(f"using {at(item, 'server')}.{at(item, 'tool')}")
         elif kind == "web_search":
@@ -85,7 +88,3 @@ class CodexReader(EventReader):
             "reasoning": reasoning,
         }
         self.tokens = {name: count for name, count in found.items() if count is not None} or self.tokens
-
-
-def _path(change: object) -> str | None:
-    return word(at(change, "path"))

@@ -6,6 +6,7 @@ what is no JSON is somebody's message. Nothing is kept but the totals, the last 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -14,12 +15,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from git_parallel.agents.claim import Claim, Exit, Outcome, Progress, Trouble, claim_of_exit, signal_name
-from git_parallel.agents.readers.actions import asks, describe, edits
+from git_parallel.agents.readers.actions import asks, describe, edits, path_of, shown_path
 from git_parallel.agents.readers.lines import Lines, last_line, one_line, printable, readable
 from git_parallel.agents.readers.values import decode, whole, word
 
 LINE = 4 * 1024 * 1024  # bytes; the rest of a longer line is dropped, and with it the event
 TEXT = 64 * 1024  # characters of the last answer that are kept
+_MOST_EDITED = 1000  # files that are remembered as edited
 
 _STATUS = re.compile(r"(?<![\w.])([45]\d\d)(?![\w.])")
 _AUTH = re.compile(
@@ -70,6 +72,7 @@ class EventReader:
         self.denials = 0
         self.denied: str | None = None  # the first denied change of a file, else the first denied call
         self.denied_edit = False
+        self.edited: dict[str, None] = {}
         self.error: Said | None = None  # the last error that may still pass
         self.said: Said | None = None  # the last word
         self._exits = exits
@@ -118,6 +121,7 @@ class EventReader:
             text=printable(self.text)[:TEXT].strip() or None if self.text else None,
             model=self.model,
             denials=self.denials,
+            edited=tuple(self.edited),
         )
 
     # What a subclass does.
@@ -160,6 +164,16 @@ class EventReader:
         self._latest = name, arguments
         if asks(name):
             self.waiting = self.action
+        elif edits(name):
+            self.edit(path_of(arguments))
+
+    def edit(self, path: str | None, *, failed: bool = False) -> None:
+        """The program changes a file, or has failed to; those outside its worktree do not count."""
+        name = os.path.normpath(shown_path(path, self.where.worktree)) if path else ""
+        if failed:
+            self.edited.pop(name, None)
+        elif name and not os.path.isabs(name) and len(self.edited) < _MOST_EDITED:
+            self.edited[name] = None
 
     def say(self, text: object) -> None:
         """The program speaks: its last words are its answer."""
@@ -187,6 +201,8 @@ class EventReader:
         """The program was not allowed to do something."""
         name = word(tool) or "a tool"
         edit = edits(name)
+        if edit:
+            self.edit(path_of(arguments), failed=True)
         self.denials += 1
         if self.denied is None or (edit and not self.denied_edit):
             self.denied = describe(name, arguments, self.where.worktree)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from git_parallel.agents.readers.actions import path_of
 from git_parallel.agents.readers.events import DONE, EventReader, Said, api_failure
 from git_parallel.agents.readers.lines import one_line
 from git_parallel.agents.readers.values import at, number, whole, word
@@ -38,6 +39,8 @@ class OpencodeReader(EventReader):
         state = at(part, "state")
         self.act(at(part, "tool"), at(state, "input"))
         error = word(at(state, "error")) or ""
+        if at(state, "status") == "error":
+            self.edit(path_of(at(state, "input")), failed=True)
         if at(state, "status") == "error" and any(words in error for words in _DENIED) and _PLAN not in error:
             self.deny(at(part, "tool"), at(state, "input"))
 
