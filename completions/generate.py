@@ -44,6 +44,7 @@ KINDS = {
     "TIME": "",
     "USD": "",
     "WHEN": "",
+    "WHERE": "",
     "WORKER": "handles",
     "restore NAME": "",
     "restore RUN|WORKER": "removed",

@@ -2,7 +2,7 @@
 #
 # git's own completion calls _git_parallel for `git parallel`; without it, `git-parallel` still completes.
 
-__git_parallel_commands="run status watch list show log diff stop pause unpause wait resume retry compare conflicts review merge cleanup restore push fetch agents config init doctor demo"
+__git_parallel_commands="run status watch list show log diff attach stop pause unpause wait resume retry compare conflicts review merge cleanup restore push fetch agents config init doctor demo"
 
 # Sets options, and in kinds the values of those that take one: "OPTION=KIND", where KIND is a kind of
 # `git parallel __complete`, "file", "none", or words with a colon before and between them; "+" after it: several words.
@@ -10,8 +10,8 @@ __git_parallel_describe ()
 {
 	case $1 in
 	run)
-		options="--task --task-file --workers --models --agent --program --budget-per-worker --timeout-per-worker --idle-timeout --max-steps --memory-per-worker --memfree --max-output --max-disk --budget --timeout --check --base --target --with-changes --halt --until --retries --checkpoint --keep-ignored --matrix --allow-empty --config --dry-run --detach --trust --json --quiet --help"
-		kinds="--task=none --task-file=file --workers=none --models=models --agent=none --program=programs --budget-per-worker=none --timeout-per-worker=none --idle-timeout=none --max-steps=none --memory-per-worker=none --memfree=none --max-output=none --max-disk=none --budget=none --timeout=none --check=none --base=commits --target=branches --halt=none --until=none --retries=none --checkpoint=none --keep-ignored=none -c=file --config=file"
+		options="--task --task-file --workers --models --agent --program --budget-per-worker --timeout-per-worker --idle-timeout --max-steps --memory-per-worker --memfree --max-output --max-disk --budget --timeout --check --base --target --with-changes --halt --until --terminal --retries --checkpoint --keep-ignored --matrix --allow-empty --config --dry-run --detach --trust --json --quiet --help"
+		kinds="--task=none --task-file=file --workers=none --models=models --agent=none --program=programs --budget-per-worker=none --timeout-per-worker=none --idle-timeout=none --max-steps=none --memory-per-worker=none --memfree=none --max-output=none --max-disk=none --budget=none --timeout=none --check=none --base=commits --target=branches --halt=none --until=none --terminal=none --retries=none --checkpoint=none --keep-ignored=none -c=file --config=file"
 		argument=none
 		;;
 	status)
@@ -44,6 +44,11 @@ __git_parallel_describe ()
 		kinds=""
 		argument=handles
 		;;
+	attach)
+		options="--help"
+		kinds=""
+		argument=handles
+		;;
 	stop)
 		options="--now --help"
 		kinds=""
@@ -65,13 +70,13 @@ __git_parallel_describe ()
 		argument=runs
 		;;
 	resume)
-		options="--failed --timeout-per-worker --budget-per-worker --idle-timeout --max-steps --memory-per-worker --memfree --max-output --max-disk --budget --timeout --detach --json --quiet --help"
-		kinds="--timeout-per-worker=none --budget-per-worker=none --idle-timeout=none --max-steps=none --memory-per-worker=none --memfree=none --max-output=none --max-disk=none --budget=none --timeout=none"
+		options="--failed --timeout-per-worker --budget-per-worker --idle-timeout --max-steps --memory-per-worker --memfree --max-output --max-disk --budget --timeout --terminal --detach --json --quiet --help"
+		kinds="--timeout-per-worker=none --budget-per-worker=none --idle-timeout=none --max-steps=none --memory-per-worker=none --memfree=none --max-output=none --max-disk=none --budget=none --timeout=none --terminal=none"
 		argument=handles
 		;;
 	retry)
-		options="--message --file --timeout-per-worker --budget-per-worker --idle-timeout --max-steps --memory-per-worker --memfree --max-output --max-disk --budget --timeout --detach --json --quiet --help"
-		kinds="-m=none --message=none -F=file --file=file --timeout-per-worker=none --budget-per-worker=none --idle-timeout=none --max-steps=none --memory-per-worker=none --memfree=none --max-output=none --max-disk=none --budget=none --timeout=none"
+		options="--message --file --timeout-per-worker --budget-per-worker --idle-timeout --max-steps --memory-per-worker --memfree --max-output --max-disk --budget --timeout --terminal --detach --json --quiet --help"
+		kinds="-m=none --message=none -F=file --file=file --timeout-per-worker=none --budget-per-worker=none --idle-timeout=none --max-steps=none --memory-per-worker=none --memfree=none --max-output=none --max-disk=none --budget=none --timeout=none --terminal=none"
 		argument=handles
 		;;
 	compare)

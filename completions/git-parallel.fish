@@ -17,7 +17,7 @@ end
 
 function __git_parallel_using
     set -l words (__git_parallel_typed)
-    set -l known run status watch list show log diff stop pause unpause wait resume retry compare conflicts review merge cleanup restore push fetch agents config init doctor demo
+    set -l known run status watch list show log diff attach stop pause unpause wait resume retry compare conflicts review merge cleanup restore push fetch agents config init doctor demo
     contains -- "$words[1]" $known; or set words run
     test $words[1] = $argv[1]
 end
@@ -66,6 +66,7 @@ complete -c git-parallel -n '__git_parallel_using run' -l target -x -k -a '(__gi
 complete -c git-parallel -n '__git_parallel_using run' -l with-changes -d 'Take uncommitted changes into the base'
 complete -c git-parallel -n '__git_parallel_using run' -l halt -x -d 'When the run ends before all have ended'
 complete -c git-parallel -n '__git_parallel_using run' -l until -x -d 'End the run with the N-th success, or the first-success; all: when all have ended. Short for --halt'
+complete -c git-parallel -n '__git_parallel_using run' -l terminal -x -d 'Where agents run: each in a window of tmux'
 complete -c git-parallel -n '__git_parallel_using run' -l retries -x -d 'How often a worker is tried again'
 complete -c git-parallel -n '__git_parallel_using run' -l checkpoint -x -d 'Time between captures of a running worker'\''s files'
 complete -c git-parallel -n '__git_parallel_using run' -l keep-ignored -x -d 'Keep files that git ignores too, so much of each worker'
@@ -109,6 +110,9 @@ complete -c git-parallel -n '__git_parallel_using log' -k -a '(__git_parallel_wo
 complete -c git-parallel -n __git_parallel_first -k -a diff -d 'what a worker changed'
 complete -c git-parallel -n '__git_parallel_using diff' -k -a '(__git_parallel_words handles)'
 
+complete -c git-parallel -n __git_parallel_first -k -a attach -d 'get into a worker'\''s terminal'
+complete -c git-parallel -n '__git_parallel_using attach' -k -a '(__git_parallel_words handles)'
+
 complete -c git-parallel -n __git_parallel_first -k -a stop -d 'end a run or a worker gracefully'
 complete -c git-parallel -n '__git_parallel_using stop' -l now -d 'Kill at once. What is in the worktrees is captured all the same'
 complete -c git-parallel -n '__git_parallel_using stop' -k -a '(__git_parallel_words handles)'
@@ -136,6 +140,7 @@ complete -c git-parallel -n '__git_parallel_using resume' -l max-output -x -d 'O
 complete -c git-parallel -n '__git_parallel_using resume' -l max-disk -x -d 'Room on the disk that one worktree may take'
 complete -c git-parallel -n '__git_parallel_using resume' -l budget -x -d 'US dollars that the whole run may spend, with what it has spent already'
 complete -c git-parallel -n '__git_parallel_using resume' -l timeout -x -d 'Time for this round of the run'
+complete -c git-parallel -n '__git_parallel_using resume' -l terminal -x -d 'Where the agents of this round run: tmux, or none'
 complete -c git-parallel -n '__git_parallel_using resume' -l detach -d 'Return once the run is up again, and print its id'
 complete -c git-parallel -n '__git_parallel_using resume' -l json -d 'Print one JSON document'
 complete -c git-parallel -n '__git_parallel_using resume' -s q -l quiet -d 'Show only the final result'
@@ -154,6 +159,7 @@ complete -c git-parallel -n '__git_parallel_using retry' -l max-output -x -d 'Ou
 complete -c git-parallel -n '__git_parallel_using retry' -l max-disk -x -d 'Room on the disk that one worktree may take'
 complete -c git-parallel -n '__git_parallel_using retry' -l budget -x -d 'US dollars that the whole run may spend, with what it has spent already'
 complete -c git-parallel -n '__git_parallel_using retry' -l timeout -x -d 'Time for this round of the run'
+complete -c git-parallel -n '__git_parallel_using retry' -l terminal -x -d 'Where the agents of this round run: tmux, or none'
 complete -c git-parallel -n '__git_parallel_using retry' -l detach -d 'Return once the run is up again, and print its id'
 complete -c git-parallel -n '__git_parallel_using retry' -l json -d 'Print one JSON document'
 complete -c git-parallel -n '__git_parallel_using retry' -s q -l quiet -d 'Show only the final result'

@@ -145,6 +145,15 @@ class RunFiles(Struct, frozen=True):
         return os.path.join(self.top, "notify")
 
     @property
+    def terminal(self) -> str:
+        """``terminal``: sockets of agents' terminals, and of the tmux that shows them; only while the run goes on."""
+        return os.path.join(self.top, "terminal")
+
+    def window(self, worker: int) -> str:
+        """The socket of a worker's terminal: it exists while an agent has one."""
+        return os.path.join(self.terminal, str(worker))
+
+    @property
     def output(self) -> str:
         """``supervisor.log``: what a detached supervisor would have printed."""
         return os.path.join(self.top, "supervisor.log")

@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "show": "one run or worker as it was recorded",
     "log": "an agent's output (-f follows it)",
     "diff": "what a worker changed",
+    "attach": "get into a worker's terminal",
     "stop": "end a run or a worker gracefully",
     "pause": "let workers stand still",
     "unpause": "let them go on",

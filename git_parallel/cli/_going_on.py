@@ -36,6 +36,21 @@ def limit_options(function: Command) -> Command:
     return function
 
 
+def terminal_option(function: Command) -> Command:
+    """Where the agents of another round run."""
+    told = "Where the agents of this round run: tmux, or none."
+    return click.option("--terminal", metavar="WHERE", callback=_terminal, help=told)(function)
+
+
+def _terminal(_context: click.Context, _option: click.Parameter, typed: str | None) -> str | None:
+    if typed is not None:
+        try:
+            BY_NAME["terminal"].parse([typed])
+        except ValueError as error:
+            raise UsageError(f"--terminal {error}") from None
+    return typed
+
+
 def limits(given: dict[str, Any]) -> dict[str, float | None]:
     """Read the limits that were typed; None takes one away. Raises UsageError."""
     read: dict[str, float | None] = {}

@@ -18,10 +18,13 @@ from git_parallel.supervisor import liveness, view
 @click.argument("words", nargs=-1, metavar="[RUN|WORKER]...")
 @click.option("--failed", is_flag=True, help="Also those that ended without success: failed, partial, timeout.")
 @_going_on.limit_options
+@_going_on.terminal_option
 @click.option("--detach", is_flag=True, help="Return once the run is up again, and print its id.")
 @_common.json_option
 @click.option("-q", "--quiet", is_flag=True, help="Show only the final result.")
-def command(*, words: Sequence[str], failed: bool, detach: bool, as_json: bool, quiet: bool, **given: Any) -> int:
+def command(
+    *, words: Sequence[str], failed: bool, terminal: str | None, detach: bool, as_json: bool, quiet: bool, **given: Any
+) -> int:
     """Run those workers of a run again that did not end by themselves, each on its own branch.
 
     Without words: the run that was interrupted, else the newest one. Its record is finished first: what the
@@ -35,7 +38,9 @@ def command(*, words: Sequence[str], failed: bool, detach: bool, as_json: bool, 
     whole = len(numbers) != len(named)
     for line in recover.notice(repo):
         click.echo(line, err=True)
-    draft = again.resuming(repo, run, () if whole else numbers, failed=failed, limits=_going_on.limits(given))
+    draft = again.resuming(
+        repo, run, () if whole else numbers, failed=failed, limits=_going_on.limits(given), terminal=terminal
+    )
     if draft is None:
         _common.say("note", f"nothing of run {run} is to be resumed: its workers ended by themselves")
         if not failed:

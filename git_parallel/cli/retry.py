@@ -19,6 +19,7 @@ from git_parallel.git import Repository
 @click.option("-m", "--message", metavar="TEXT", help="What to do, beside what the review says.")
 @click.option("-F", "--file", metavar="FILE", help="The same from a file; '-' is standard input.")
 @_going_on.limit_options
+@_going_on.terminal_option
 @click.option("--detach", is_flag=True, help="Return once the run is up again, and print its id.")
 @_common.json_option
 @click.option("-q", "--quiet", is_flag=True, help="Show only the final result.")
@@ -27,6 +28,7 @@ def command(
     words: Sequence[str],
     message: str | None,
     file: str | None,
+    terminal: str | None,
     detach: bool,
     as_json: bool,
     quiet: bool,
@@ -48,7 +50,7 @@ def command(
     numbers = [handle.worker for handle in named if handle.worker is not None]
     if len(numbers) != len(named):
         numbers = _only_worker(repo, run)
-    draft = again.retrying(repo, run, numbers, message=told, limits=_going_on.limits(given))
+    draft = again.retrying(repo, run, numbers, message=told, limits=_going_on.limits(given), terminal=terminal)
     return foreground.run(draft, detach=detach, as_json=as_json, quiet=quiet)
 
 

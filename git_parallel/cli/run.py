@@ -72,6 +72,7 @@ class RunCommand(click.Command):
     metavar="N",
     help="End the run with the N-th success, or the first-success; all: when all have ended. Short for --halt.",
 )
+@_setting("terminal", "WHERE")
 @_setting("retries", "N")
 @_setting("checkpoint", "SECONDS")
 @_setting("keep_ignored", "SIZE")

@@ -57,6 +57,7 @@ class Config(Struct, frozen=True, kw_only=True):
     memfree: int | None
     max_output: int | None
     max_disk: int | None
+    terminal: str | None
     retries: int
     halt: str
     check: tuple[str, ...]

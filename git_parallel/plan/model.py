@@ -89,6 +89,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     grace: float = 10.0
     checkpoint: float | None = 120.0
     keep_ignored: int | None = None
+    terminal: Literal["tmux"] | None = None
     notify: str | None = None
     bell: bool = True
     preset: dict[str, Any] = {}

@@ -109,6 +109,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("memfree", SIZE, None, "memory that must be free for a worker to start", nothing="none"),
     Setting("max_output", SIZE, None, "output that one worker may write", nothing="none"),
     Setting("max_disk", SIZE, None, "room on the disk that one worktree may take", nothing="none"),
+    Setting("terminal", choice("tmux"), None, "where agents run: each in a window of tmux", nothing="none"),
     Setting("retries", whole(0, 100), 0, "how often a worker is tried again"),
     Setting("halt", HALT, "never", "when the run ends before all have ended"),
     Setting("check", COMMAND, (), "command that says whether a worker's tree is good", shape="list", runs=True),

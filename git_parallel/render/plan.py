@@ -28,6 +28,7 @@ def table(spec: RunSpec) -> str:
         f"program  {text.one_line(spec.program)}, role {text.one_line(spec.role)}",
         f"limits   {', '.join(limit for limit in limits if limit) or 'none'}",
         f"workers  {len(spec.jobs)}, {spec.workers} at once",
+        *([f"terminal {spec.terminal}"] if spec.terminal else []),
         *(f"check    {text.one_line(check)}" for check in spec.checks),
         "",
     ]

@@ -57,8 +57,12 @@ def retrying(
     *,
     message: str | None = None,
     limits: Mapping[str, float | None] | None = None,
+    terminal: str | None = None,
 ) -> Again:
-    """Plan another round of workers that have ended. Raises when one of them cannot or should not go on."""
+    """Plan another round of workers that have ended. Raises when one of them cannot or should not go on.
+
+    ``limits`` are those that differ from the run's; ``terminal``: ``tmux`` or ``none`` (None: as the run has it).
+    """
     state = _ended(repo, run)
     _check(state, numbers)
     given = verdicts.of_record(state.recorded)
@@ -68,7 +72,7 @@ def retrying(
         tip = site.remains.tip or state.results[worker].head
         verdict = verdicts.current(given.get(worker, []), tip)
         orders.append(_retry(repo, state, state.results[worker], tip, verdict=verdict, message=message))
-    return _again(repo, state, orders, limits)
+    return _again(repo, state, orders, limits, terminal)
 
 
 def resuming(
@@ -78,6 +82,7 @@ def resuming(
     *,
     failed: bool = False,
     limits: Mapping[str, float | None] | None = None,
+    terminal: str | None = None,
 ) -> Again | None:
     """Plan another round of the workers (of ``numbers``, else of all) that did not end by themselves.
 
@@ -90,7 +95,7 @@ def resuming(
     if not orders:
         return None
     standing.sites(repo, run, [order.worker for order in orders])
-    return _again(repo, state, orders, limits)
+    return _again(repo, state, orders, limits, terminal)
 
 
 def unfinished(result: Result) -> bool:
@@ -116,7 +121,13 @@ def _check(state: Ended, numbers: Sequence[int]) -> None:
             raise RefusedError(f"worker {number} has not ended", f"see: git parallel status {state.spec.run}")
 
 
-def _again(repo: Repository, state: Ended, orders: Sequence[Order], limits: Mapping[str, float | None] | None) -> Again:
+def _again(
+    repo: Repository,
+    state: Ended,
+    orders: Sequence[Order],
+    limits: Mapping[str, float | None] | None,
+    terminal: str | None,
+) -> Again:
     """Check what can be checked before anything is changed."""
     for order in orders:
         launch.check_task(state.preset, order.prompt)
@@ -127,7 +138,12 @@ def _again(repo: Repository, state: Ended, orders: Sequence[Order], limits: Mapp
             f"the run's budget is spent: {text.money(spent)} of {text.money(given.budget)}",
             "give it more in all with: --budget USD",
         )
-    return Again(repo, state.spec.run, tuple(orders), given)
+    where = state.spec.terminal if terminal is None else "tmux" if terminal == "tmux" else None
+    if where is not None:
+        from git_parallel.supervisor import tmux  # noqa: PLC0415 (few runs have one)
+
+        tmux.find()
+    return Again(repo, state.spec.run, tuple(orders), given, where)
 
 
 # --- what it is told --------------------------------------------------------------------------------

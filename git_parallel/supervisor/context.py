@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from queue import SimpleQueue
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 
@@ -24,6 +24,9 @@ from git_parallel.supervisor.recorder import Recorder
 from git_parallel.supervisor.rounds import Round
 from git_parallel.supervisor.surroundings import Surroundings
 from git_parallel.worktrees import Features
+
+if TYPE_CHECKING:
+    from git_parallel.supervisor.tmux import Session
 
 # Ports given to workers: PORTS_EACH from FIRST_PORT on, below the range from which systems pick their own.
 FIRST_PORT = 20000
@@ -54,6 +57,7 @@ class Context(Struct, frozen=True):
     rounds: Mapping[int, Round]
     earlier: Mapping[int, Result] = field(default_factory=dict)
     control_offset: int = 0
+    terminal: Session | None = None
     inbox: SimpleQueue[Message] = field(default_factory=SimpleQueue)
 
     @property
@@ -85,6 +89,12 @@ def prepare(
     control_offset: int = 0,
 ) -> Context:
     """Get everything ready that workers share: the guards' host, the fence, what worktrees need."""
+    host = GuardHost(guard_log(run))
+    terminal = None
+    if spec.terminal is not None:
+        from git_parallel.supervisor.tmux import Session  # noqa: PLC0415 (few runs have one)
+
+        terminal = Session(host, run, spec.run, repo.common_dir)
     return Context(
         repo=repo,
         spec=spec,
@@ -92,7 +102,7 @@ def prepare(
         journal=journal,
         recorder=Recorder(repo, spec.run, lambda: files.read(run.journal) or b""),
         objects=Objects(repo),
-        host=GuardHost(guard_log(run)),
+        host=host,
         preset=presets.from_data(spec.preset),
         features=features or worktrees.features(repo, spec.base),
         fence=fence(repo, run.hooks),
@@ -100,6 +110,7 @@ def prepare(
         rounds=rounds,
         earlier=earlier or {},
         control_offset=control_offset,
+        terminal=terminal,
     )
 
 

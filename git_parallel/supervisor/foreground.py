@@ -38,6 +38,8 @@ def run(draft: Draft, *, detach: bool, as_json: bool, quiet: bool) -> int:
     display = Display(sys.stderr, live=live, quiet=quiet, limits=context.spec.limits)
     if not quiet:
         display.message(f"run {context.spec.run}" + (" goes on" if context.going_on else ""))
+        if context.terminal is not None:
+            display.message("hint: get into a worker with: git parallel attach N")
     return _supervise(context, held, display, as_json=as_json, quiet=quiet)
 
 

@@ -32,30 +32,28 @@ import sys
 import time
 
 from git_parallel.supervisor import files
+from git_parallel.supervisor.becoming import become_agent, to_path
 from git_parallel.supervisor.processes import (
     LINUX,
     MARKER,
-    PR_SET_PDEATHSIG,
     Process,
     chase,
     descendants,
     kill_all,
-    prctl,
     relatives,
     start_time,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import Any
+
+    from git_parallel.supervisor.relay import Relay
 
 SETTLE = 0.05  # seconds in which what outlives the agent may end by itself: the other end of a pipe does
 SWEEP_GRACE = 2.0  # seconds at most between SIGTERM and SIGKILL for what outlives the agent
 SWEEP_LIMIT = 10.0  # seconds of SIGKILL after which a process counts as a survivor (stuck in the kernel, setuid)
 LONGEST_POLL = 3600.0  # seconds; poll(2) counts milliseconds in an int
-
-# A hang-up, Ctrl-C or a stray kill must not part guard and agent; a closed socket is an answer, not a death.
-SURVIVED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE, signal.SIGTSTP)
 
 
 def make_ending(ended_by: str, reason: str | None, duration: float, killed: int, left: list[int]) -> dict[str, Any]:
@@ -108,6 +106,7 @@ class Guard:
         self.received = b""
         self.spec: dict[str, Any] = {}
         self.grace = 0.0
+        self.relay: Relay | None = None  # the agent's terminal, where it has one
         self.agent = 0
         self.status: int | None = None  # of the agent, as wait(2) gives it
         self.begun = self.ended = time.monotonic()
@@ -133,6 +132,8 @@ class Guard:
             self.order("exit" if self.status is not None else "timeout", None)
             self.ask_to_end()
         survivors = self.destroy()
+        if self.relay is not None:
+            self.relay.finish()
         self.conclude(survivors, failure)
 
     def ask_to_end(self) -> None:
@@ -168,6 +169,8 @@ class Guard:
         poll = select.poll()
         poll.register(self.wakeup, select.POLLIN)
         poll.register(self.line, select.POLLIN)
+        if self.relay is not None:
+            poll.register(self.relay.fileno(), select.POLLIN)
         while True:
             left = self.reap()
             if self.status is not None and (until == "agent" or not (left or self.anything_left())):
@@ -182,6 +185,8 @@ class Guard:
             ready = [descriptor for descriptor, _ in poll.poll(wait * 1000 + 1)]
             if self.wakeup in ready:
                 drain(self.wakeup)
+            if self.relay is not None and self.relay.fileno() in ready:
+                self.relay.serve()
             if self.line.fileno() in ready:
                 self.reap()  # an agent that had ended before the order came ended by itself
                 self.hear(pausable=ordered)
@@ -257,12 +262,19 @@ class Guard:
         reader, writer = os.pipe()
         guard = os.getpid()
         self.begun = self.ended = time.monotonic()
+        if self.spec["terminal"] is not None:
+            from git_parallel.supervisor.relay import Relay  # noqa: PLC0415 (most agents have none)
+
+            try:
+                self.relay = Relay(to_path(self.spec["terminal"]), to_path(self.spec["stdout"]))
+            except OSError as error:
+                return f"cannot open a terminal: {error.strerror}"
         try:
             self.agent = os.fork()
         except OSError as error:
             return f"cannot start another process: {error.strerror}"
         if self.agent == 0:
-            become_agent(self.spec, guard, writer)
+            become_agent(self.spec, guard, writer, None if self.relay is None else self.relay.slave)
         os.close(writer)
         poll = select.poll()
         poll.register(reader, select.POLLIN)
@@ -344,40 +356,3 @@ class Guard:
             ending["peak_rss"] = peak * 1024 if LINUX else peak  # KiB, but bytes on macOS (getrusage(2))
         write_ending(self.path, ending)
         self.say({"event": "ended", **ending})
-
-
-def to_bytes(text: str) -> bytes:
-    """Undo the supervisor's decoding: the same bytes in every locale."""
-    return text.encode("utf-8", "surrogateescape")
-
-
-def become_agent(spec: dict[str, Any], guard: int, writer: int) -> NoReturn:
-    """Turn the forked child into the agent, or say on ``writer`` why not, and exit."""
-    act, path = "make", "a session"
-    try:
-        os.setsid()
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != guard:  # it died before the line above took effect
-            os._exit(127)
-        append = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        for source, flags, targets in (
-            (spec["stdin"] or os.devnull, os.O_RDONLY, (0,)),
-            (spec["stdout"], append, (1, 2)),
-            (spec["stderr"], append, (2,)),
-        ):
-            if source is not None:
-                act, path = "open", source
-                descriptor = os.open(to_bytes(path), flags | os.O_NOCTTY, 0o600)
-                for target in targets:
-                    os.dup2(descriptor, target)
-        act, path = "change to directory", spec["cwd"]
-        os.chdir(to_bytes(path))
-        for number in (*SURVIVED, signal.SIGXFSZ):  # CPython ignores the last one, and exec(2) would keep that
-            signal.signal(number, signal.SIG_DFL)
-        act, path = "run", spec["argv"][0]
-        argv = [to_bytes(word) for word in spec["argv"]]
-        os.execvpe(argv[0], argv, {to_bytes(name): to_bytes(value) for name, value in spec["env"].items()})  # noqa: S606
-    except (OSError, ValueError) as error:  # ValueError: a NUL byte
-        os.write(writer, to_bytes(f"cannot {act} '{path}': {getattr(error, 'strerror', error)}"))
-    finally:
-        os._exit(127)

@@ -41,6 +41,8 @@ class GuardSpec(Struct, frozen=True):
     (None: no limit) counts from the agent's start, the grace from the first signal of ``stop`` (names without
     ``SIG``, sent one after the other, each with an equal part of the grace) to SIGKILL. ``ending`` is where the
     guard writes ``exit.json``; a file of an earlier attempt there is removed. ``env`` is the whole environment.
+    With ``terminal``, a path for the socket to which windows connect, the agent has a terminal of its own, which is
+    its input and output where these are no files; what it writes there goes to ``stdout``.
     """
 
     argv: Sequence[str]
@@ -53,6 +55,7 @@ class GuardSpec(Struct, frozen=True):
     timeout: float | None = None
     grace: float = 10.0
     stop: Sequence[str] = ("TERM",)
+    terminal: str | None = None
     psutil_path: str | None = None  # where psutil is, for systems without /proc; found when not given
 
 
@@ -332,7 +335,7 @@ def _encode(spec: GuardSpec) -> bytes:
     values = asdict(spec)
     values["argv"] = [portable(word) for word in spec.argv]
     values["env"] = {portable(name): portable(value) for name, value in spec.env.items()}
-    values.update({name: absolute(values[name]) for name in ("cwd", "stdin", "stdout", "stderr")})
+    values.update({name: absolute(values[name]) for name in ("cwd", "stdin", "stdout", "stderr", "terminal")})
     values["psutil_path"] = spec.psutil_path or _psutil_path()
     return json.dumps(values).encode() + b"\n"
 

@@ -37,7 +37,8 @@ def forget_half_made(repo: Repository) -> list[str]:
 
 
 def tidy(run: RunFiles, workers: Sequence[int]) -> None:
-    """Remove temporary files of a supervisor that died. The caller has taken its place."""
+    """Remove temporary files and sockets of a supervisor that died. The caller has taken its place."""
+    shutil.rmtree(run.terminal, ignore_errors=True)
     for directory in (run.top, *(run.worker(worker).top for worker in workers)):
         with suppress(FileNotFoundError):
             for name in os.listdir(directory):

@@ -277,6 +277,10 @@ class Supervisor:
                 self._pause(numbers, "asked", whole=whole)
             case "unpause":
                 self._unpause(numbers)
+            case "window":
+                for number in numbers:
+                    if number in self.active:
+                        self.active[number].open_window()
             case "stop" | "kill" as do:
                 self.context.journal.append("run-stopping", source="person", reason="stop", asked=number)
                 self._end(numbers, now=do == "kill", whole=whole)
@@ -341,6 +345,8 @@ class Supervisor:
     def _end_run(self) -> None:
         """Write the last record and give the run up; a run with an unrecorded worker stays 'interrupted'."""
         context = self.context
+        if context.terminal is not None:
+            context.terminal.close()
         context.host.close()
         if self.failures:
             context.journal.append("note", reason="some workers could not be recorded")

@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -58,6 +59,7 @@ class Again(Struct, frozen=True):
     run: str
     orders: tuple[Order, ...]
     limits: Limits
+    terminal: Literal["tmux"] | None = None
 
     def begin(self) -> tuple[Context, liveness.Claim]:
         """Become the run's supervisor again: branches, worktrees and record are ready when this returns."""
@@ -129,7 +131,7 @@ def _begin(again: Again, run: RunFiles) -> tuple[Context, dict[int, Start]]:
         for order in again.orders
     }
     earlier = {number: result for number, result in state.results.items() if number not in begun}
-    spec = msgspec.structs.replace(state.spec, limits=again.limits)
+    spec = msgspec.structs.replace(state.spec, limits=again.limits, terminal=again.terminal)
     context = prepare(
         repo, spec, run, Journal(run.journal), before=before, rounds=begun, earlier=earlier, control_offset=heard
     )

@@ -91,6 +91,10 @@ def plan_run(repo: Repository, request: Request) -> Draft:
         if not task.title:
             raise UsageError("a task is empty", "say what is to be done, or leave that --task out")
     preset = _preset(repo, config)
+    if config.terminal:
+        from git_parallel.supervisor import tmux  # noqa: PLC0415 (few runs have one)
+
+        tmux.find()
     for task in tasks:
         launch.check_task(preset, task.prompt)
     pairs = assign.assign(len(tasks), config.models, workers=request.workers, matrix=request.matrix)
@@ -139,6 +143,7 @@ def plan_run(repo: Repository, request: Request) -> Draft:
         grace=config.grace,
         checkpoint=config.checkpoint,
         keep_ignored=config.keep_ignored,
+        terminal="tmux" if config.terminal else None,
         notify=config.notify,
         bell=config.bell,
         preset=presets.as_data(preset),

@@ -88,6 +88,16 @@ class Worker:
             else:
                 guard.stop(reason)
 
+    def open_window(self) -> None:
+        """Show the agent's terminal in a window, if it has one."""
+        terminal, title = self.context.terminal, self.context.spec.task(self.job.task).title
+        if terminal is None or self.agent_pid is None:
+            return
+        try:
+            terminal.open(self.job.worker, f"{self.job.worker} {title}")
+        except (ParallelError, OSError) as error:
+            self.context.journal.append("note", worker=self.job.worker, reason=f"it has no window: {error}")
+
     def pause(self, reason: str) -> bool:
         """Let the agent stand still, its limits on time too, now or as soon as there is one.
 
@@ -269,6 +279,9 @@ class Worker:
             session=self._session,
             offset=offset,
         )
+        terminal = context.terminal
+        if terminal is not None:
+            environment = terminal.environment(environment)
         errors = self.files.errors if command.separate_errors else None
         watching = Watching(
             reader_for(context.preset, self.files.top, worktree=job.worktree, model=job.model),
@@ -291,6 +304,7 @@ class Worker:
                     grace=context.spec.grace,
                     stop=context.preset.stop,
                     ending=self.files.ending,
+                    terminal=terminal.address(job.worker) if terminal is not None else None,
                 )
             )
             with self._lock:
@@ -344,6 +358,7 @@ class Worker:
             "started", worker=self.job.worker, source="process", pid=started.pid, start=started.start, guard=guard.pid
         )
         self.transition("running", source="process", attempt=self._attempt)
+        self.open_window()
         self._stand_still()
 
     def _values(self) -> launch.LaunchValues:

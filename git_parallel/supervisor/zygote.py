@@ -26,7 +26,8 @@ if not __package__:  # run as a script: neither site-packages nor this package i
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from git_parallel.supervisor import files
-from git_parallel.supervisor.guard import SURVIVED, Guard, drain, make_ending, wake_on_children, write_ending
+from git_parallel.supervisor.becoming import SURVIVED
+from git_parallel.supervisor.guard import Guard, drain, make_ending, wake_on_children, write_ending
 from git_parallel.supervisor.processes import LINUX, PR_SET_CHILD_SUBREAPER, chase, descendants, kill_all, prctl
 
 TYPE_CHECKING = False

@@ -10,12 +10,20 @@ from pathlib import Path
 
 import at_terminal
 import psutil
+import pytest
 
 from git_parallel.layout import State
 from git_parallel.supervisor import journal, view
 
 # Appends a byte ten times a second, from a process that left its session.
 BEAT = "setsid sh -c 'while :; do printf . >> beat; sleep 0.1; done' & echo up; wait"
+
+
+@pytest.fixture(autouse=True)
+def ended(repo):
+    """A test that fails leaves no run behind."""
+    yield
+    repo.parallel("stop", "--now")
 
 
 def until(true, what: str, seconds: float = 30.0) -> None:
