@@ -7,6 +7,7 @@ and a directory of the same name.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -225,3 +226,12 @@ class MergeFiles(Struct, frozen=True):
     def index(self, number: int) -> str:
         """The new index of the checkout with this number (from 0), until it takes the old one's place."""
         return os.path.join(self.top, f"index-{number}")
+
+
+def herdr_socket(environ: Mapping[str, str]) -> str:
+    """Where herdr listens, if it runs: its documented variables, else its default place."""
+    if path := environ.get("HERDR_SOCKET_PATH"):
+        return path
+    configured = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    session = environ.get("HERDR_SESSION")
+    return os.path.join(configured, "herdr", *(["sessions", session] if session else []), "herdr.sock")

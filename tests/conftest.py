@@ -34,7 +34,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def sealed(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Seal the environment, and hold the test to leaving no process of its own behind."""
     for name in list(os.environ):
-        if name.startswith(("GIT_", "XDG_", "PARALLEL_")):
+        if name.startswith(("GIT_", "XDG_", "PARALLEL_", "HERDR_")):
             monkeypatch.delenv(name)
     home = tmp_path / "home"
     home.mkdir()

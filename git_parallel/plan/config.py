@@ -72,6 +72,7 @@ class Config(Struct, frozen=True, kw_only=True):
     check_timeout: float | None
     notify: str | None
     bell: bool
+    herdr: bool
     trash_expire: float | None
     lfs: str
     origins: Mapping[str, Origin]

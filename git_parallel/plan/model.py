@@ -92,6 +92,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     terminal: Literal["tmux"] | None = None
     notify: str | None = None
     bell: bool = True
+    herdr: bool = True
     preset: dict[str, Any] = {}
 
     def task(self, task_id: str) -> Task:

@@ -124,6 +124,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("check_timeout", SECONDS, 3600.0, "time for one check of an integrated tree", nothing="none"),
     Setting("notify", COMMAND, None, "command that is told of the run's end, as JSON", runs=True),
     Setting("bell", SWITCH, True, "ring the terminal's bell when a run ends"),
+    Setting("herdr", SWITCH, True, "show the workers in herdr, where it runs"),
     Setting("trash_expire", SECONDS, 7.0 * DAY, "how long removed worktrees are kept", nothing="never"),
     Setting("lfs", choice("auto", "skip"), "auto", "fill in LFS files in worktrees, or leave the pointers"),
 )

@@ -72,7 +72,8 @@ class Context(Struct, frozen=True):
 
     def environment(self, job: Job, temporary: str) -> dict[str, str]:
         """The environment of everything that runs for a worker: the person's own, less what locates a repository."""
-        env = clean_environment()
+        # A hook of the agent must not report to the pane of the herdr that the person sits in: it is none of its own.
+        env = {name: value for name, value in clean_environment().items() if not name.startswith("HERDR_")}
         return {**env, **worker_variables(self.spec, job, temporary), **self.fence.variables(job, env)}
 
 

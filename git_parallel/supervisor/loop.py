@@ -13,10 +13,12 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from queue import Empty
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError
+from git_parallel.layout import herdr_socket
 from git_parallel.plan import halt
 from git_parallel.plan.model import Result, Status
 from git_parallel.render import text
@@ -32,6 +34,9 @@ from git_parallel.supervisor.scheduler import Purse
 from git_parallel.supervisor.view import WorkerView
 from git_parallel.supervisor.worker import Worker
 
+if TYPE_CHECKING:
+    from git_parallel.supervisor.herdr import Herdr
+
 TICK = 1.0
 # Signals that come closer than this (s) are one: `git parallel` runs below a git that passes signals on.
 BOUNCE = 0.5
@@ -45,6 +50,7 @@ class Supervisor:
         self.context = context
         self.held = held
         self.display = display
+        self._herdr = _herdr(context)
         self.queue = [job.worker for job in context.spec.jobs if job.worker in context.rounds]
         self.workers: dict[int, Worker] = {}
         self.results: dict[int, Result] = dict(context.earlier)
@@ -100,6 +106,8 @@ class Supervisor:
             self._lookout.close()
             self._end_run()
         self.display.close()
+        if self._herdr is not None:
+            self._herdr.close()
         return self.results
 
     # Starting.
@@ -205,6 +213,8 @@ class Supervisor:
     def _show(self, number: int, **changes: object) -> None:
         self._views[number] = replace(self._views[number], **changes)
         self.display.update(list(self._views.values()), time.time())
+        if self._herdr is not None:
+            self._herdr.show(self._views[number])
 
     def _stop_all(self, reason: str, *, now: bool = False) -> None:
         for worker in self.active.values():
@@ -361,6 +371,17 @@ class Supervisor:
             return
         context.journal.close()
         self.held.release()
+
+
+def _herdr(context: Context) -> Herdr | None:
+    """The herdr that the workers are shown in; None where nobody wants that, or none runs."""
+    path = herdr_socket(os.environ)
+    if not context.spec.herdr or not os.path.exists(path):
+        return None
+    from git_parallel.supervisor.herdr import Herdr  # noqa: PLC0415 (few have one)
+
+    repo = context.repo
+    return Herdr(path, cwd=repo.top or repo.main_top or repo.common_dir, agent=context.preset.name)
 
 
 def close_record(context: Context, results: dict[int, Result]) -> None:

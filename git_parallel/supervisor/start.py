@@ -146,6 +146,7 @@ def plan_run(repo: Repository, request: Request) -> Draft:
         terminal="tmux" if config.terminal else None,
         notify=config.notify,
         bell=config.bell,
+        herdr=config.herdr,
         preset=presets.as_data(preset),
     )
     notes = () if config.program is not None else (f"program: {preset.name} (the first one installed)",)
