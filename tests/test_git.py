@@ -86,6 +86,19 @@ def test_imports_go_one_way():
     assert guilty == []
 
 
+def test_nothing_below_the_command_line_prints():
+    """It returns what there is to say; the guard and the zygote are programs of their own, with a log for output."""
+    guilty = []
+    for path in PACKAGE.rglob("*.py"):
+        own = str(path.relative_to(PACKAGE))
+        if own.startswith("cli/") or own in ("supervisor/guard.py", "supervisor/zygote.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "click.echo", "sys.stdout.write"):
+                guilty.append(f"{own}:{node.lineno}")
+    assert guilty == []
+
+
 def test_no_asyncio_and_nothing_slow_at_start_up(repo):
     script = (
         "import sys; from git_parallel import cli; cli.run(['status']); "

@@ -39,8 +39,9 @@ def command(directory: str | None) -> int:
 
     The workers are plain command lines (--program shell). One of them claims success and changes nothing.
     """
+    from git_parallel.cli import _supervise  # noqa: PLC0415 (imports the loop)
     from git_parallel.plan.config import load  # noqa: PLC0415
-    from git_parallel.supervisor import foreground, start  # noqa: PLC0415
+    from git_parallel.supervisor import start  # noqa: PLC0415
 
     path = _make(directory)
     click.echo(f"a small repository for the tour: {path}", err=True)
@@ -51,7 +52,7 @@ def command(directory: str | None) -> int:
         tasks=_TASKS, config=load(repo, flags), argv=["git", "parallel", *sys.argv[1:]], workers=None
     )
     click.echo("four tasks, three at once, each in its own worktree and branch:\n", err=True)
-    code = foreground.run(start.plan_run(repo, request), detach=False, as_json=False, quiet=False)
+    code = _supervise.run(start.plan_run(repo, request), detach=False, as_json=False, quiet=False)
     if code not in (0, 1):
         return code
     click.echo(_NEXT.format(path=path, quoted=shlex.quote(path)), nl=False)

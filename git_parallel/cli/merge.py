@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from git_parallel import errors
-from git_parallel.cli import _common
+from git_parallel.cli import _common, _trust
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
 from git_parallel.integrate import plan as plans
 from git_parallel.integrate.plan import Merge
-from git_parallel.plan import config, trust
+from git_parallel.plan import config
 from git_parallel.plan.config import Config
 from git_parallel.plan.settings import BY_NAME
 from git_parallel.render import terminal
@@ -120,7 +120,14 @@ def _merge(repo: Repository, words: Sequence[str], settings: Config, options: di
         return _print(repo, draft.merge, as_json, recorded=False)
     if draft.merge.checks:
         brought = settings.check if settings.layer("check") == "project" else ()
-        _ask_for_trust(repo, (*brought, *draft.foreign), options["trusted"], attended)
+        _trust.ask(
+            repo,
+            (*brought, *draft.foreign),
+            told="these checks come with the repository or from another clone",
+            approved=options["trusted"],
+            attended=attended,
+            hints=("land without checks: --no-checks",),
+        )
     landing = land.begin(repo, draft.merge, person, settings.worktree, again=options["recheck"])
     return _finish(repo, landing.run(), options, as_json)
 
@@ -216,22 +223,6 @@ def _require_terminal(as_json: bool) -> None:
             "land what is approved without being asked: git parallel merge --yes",
             "or look at the plan: git parallel merge --dry-run",
         )
-
-
-def _ask_for_trust(repo: Repository, commands: Sequence[str], trusted: bool, attended: bool) -> None:
-    """Commands that nobody on this machine has typed run only after the person has seen them."""
-    unknown = trust.unapproved(repo.common_dir, list(dict.fromkeys(commands)))
-    if not unknown:
-        return
-    if not trusted:
-        click.echo("these checks come with the repository or from another clone:", err=True)
-        for line in unknown:
-            click.echo(f"    {line}", err=True)
-        if not attended:
-            raise UsageError("they have not been approved on this machine", "read them, then repeat with --trust")
-        if not click.confirm("run them?", default=False, err=True):
-            raise UsageError("not approved; nothing was done", "land without checks: --no-checks")
-    trust.approve(repo.common_dir, unknown)
 
 
 def _say_lines(lines: Sequence[str]) -> None:

@@ -30,7 +30,8 @@ def command(
     Without words: the run that was interrupted, else the newest one. Its record is finished first: what the
     workers had done is captured. Workers that ended by themselves stay as they are.
     """
-    from git_parallel.supervisor import again, foreground, recover  # noqa: PLC0415 (not needed for -h)
+    from git_parallel.cli import _supervise  # noqa: PLC0415 (imports the loop)
+    from git_parallel.supervisor import again, recover  # noqa: PLC0415 (not needed for -h)
 
     repo = Repository.discover()
     run, named = _going_on.of_one_run(repo, words or _default(repo))
@@ -46,7 +47,7 @@ def command(
         if not failed:
             _common.say("hint", f"to run those again that ended without success: git parallel resume --failed {run}")
         return OK
-    return foreground.run(draft, detach=detach, as_json=as_json, quiet=quiet)
+    return _supervise.run(draft, detach=detach, as_json=as_json, quiet=quiet)
 
 
 def _default(repo: Repository) -> list[str]:

@@ -40,7 +40,8 @@ def command(
     Without a review and without -m a worker that failed gets its task again. What you edited in the worktree is
     committed first. A verdict on the old head no longer counts.
     """
-    from git_parallel.supervisor import again, foreground  # noqa: PLC0415 (not needed for -h)
+    from git_parallel.cli import _supervise  # noqa: PLC0415 (imports the loop)
+    from git_parallel.supervisor import again  # noqa: PLC0415 (not needed for -h)
 
     if not words:
         raise UsageError("which worker?", "name those that are to go on, as in: git parallel retry 2")
@@ -51,7 +52,7 @@ def command(
     if len(numbers) != len(named):
         numbers = _only_worker(repo, run)
     draft = again.retrying(repo, run, numbers, message=told, limits=_going_on.limits(given), terminal=terminal)
-    return foreground.run(draft, detach=detach, as_json=as_json, quiet=quiet)
+    return _supervise.run(draft, detach=detach, as_json=as_json, quiet=quiet)
 
 
 def _only_worker(repo: Repository, run: str) -> list[int]:

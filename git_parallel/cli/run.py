@@ -11,7 +11,7 @@ import click
 
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
-from git_parallel.plan.config import Config, load
+from git_parallel.plan.config import load
 from git_parallel.plan.settings import BY_NAME
 
 Decorator = Callable[[Callable[..., int]], Callable[..., int]]
@@ -107,7 +107,9 @@ def command(
     TASK, --task and --task-file all name tasks. Workers beyond --workers wait in a queue. The result
     table is printed at the end; exit code 0 means that every worker succeeded.
     """
-    from git_parallel.supervisor import recover, start  # noqa: PLC0415 (not needed for -h)
+    from git_parallel.cli import _supervise, _trust  # noqa: PLC0415 (not needed for -h)
+    from git_parallel.render import terminal  # noqa: PLC0415
+    from git_parallel.supervisor import recover, start  # noqa: PLC0415
 
     prompts = _prompts(words, tasks, task_files)
     if until is not None:
@@ -133,10 +135,16 @@ def command(
             click.echo(f"warning: {warning}", err=True)
     if dry_run:
         return _dry_run(start.place(draft), as_json)
-    _ask_for_trust(repo, config, trust)
+    _trust.ask(
+        repo,
+        config.repository_commands(),
+        told="these commands come with the repository's .git-parallel.yaml",
+        approved=trust,
+        attended=terminal.is_terminal(sys.stdin),
+    )
     for line in recover.notice(repo):
         click.echo(line, err=True)
-    return _run(draft, detach=detach, as_json=as_json, quiet=quiet)
+    return _supervise.run(draft, detach=detach, as_json=as_json, quiet=quiet)
 
 
 def _until(text: str, halted: str | None) -> str:
@@ -178,31 +186,8 @@ def _stdin() -> str:
     return os.fsdecode(sys.stdin.buffer.read())
 
 
-def _ask_for_trust(repo: Repository, config: Config, trusted: bool) -> None:
-    from git_parallel.plan import trust  # noqa: PLC0415
-
-    unknown = trust.unapproved(repo.common_dir, config.repository_commands())
-    if not unknown:
-        return
-    if not trusted:
-        click.echo("these commands come with the repository's .git-parallel.yaml:", err=True)
-        for line in unknown:
-            click.echo(f"    {line}", err=True)
-        if not sys.stdin.isatty():
-            raise UsageError("they have not been approved on this machine", "read them, then repeat with --trust")
-        if not click.confirm("run them?", default=False, err=True):
-            raise UsageError("not approved; nothing was started")
-    trust.approve(repo.common_dir, unknown)
-
-
 def _dry_run(spec: Any, as_json: bool) -> int:
     from git_parallel.render import plan  # noqa: PLC0415
 
     click.echo(plan.document(spec) if as_json else plan.table(spec), nl=False)
     return 0
-
-
-def _run(draft: Any, *, detach: bool, as_json: bool, quiet: bool) -> int:
-    from git_parallel.supervisor import foreground  # noqa: PLC0415
-
-    return foreground.run(draft, detach=detach, as_json=as_json, quiet=quiet)

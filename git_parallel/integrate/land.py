@@ -203,7 +203,7 @@ def send_back(repo: Repository, merge: Merge) -> list[str]:
 
     Their new heads need a review of their own: no approval covers them.
     """
-    from git_parallel.supervisor import again, feedback, foreground, onward  # noqa: PLC0415 (they bring everything)
+    from git_parallel.supervisor import again, detached, feedback, onward  # noqa: PLC0415 (they bring everything)
 
     tip = refs.read(repo, merge.target).get(merge.target, merge.start)
     parked = [branch for branch in merge.branches if branch.state == "parked"]
@@ -215,7 +215,7 @@ def send_back(repo: Repository, merge: Merge) -> list[str]:
             if feedback.takes_commands(onward.read(repo, run).preset):
                 said.append(f"worker {names} ran a command line, which resolves no conflict: git parallel merge --stop")
                 continue
-            foreground.detached(again.retrying(repo, run, numbers, message=_request(merge, tip, parked, run)))
+            detached.detached(again.retrying(repo, run, numbers, message=_request(merge, tip, parked, run)))
         except ParallelError as error:
             said.append(f"worker {names} could not be sent back: {error.message}")
             continue

@@ -45,9 +45,9 @@ def retry(
 
     Returns the run's id once it is up. Raises RefusedError, UsageError or ParallelError; nothing is started then.
     """
-    from git_parallel.supervisor import foreground  # noqa: PLC0415 (imports the loop, which planning does not need)
+    from git_parallel.supervisor import detached  # noqa: PLC0415 (imports the loop, which planning does not need)
 
-    return foreground.detached(retrying(repo, run, [worker], message=message, limits=limits))
+    return detached.detached(retrying(repo, run, [worker], message=message, limits=limits))
 
 
 def retrying(

@@ -1,15 +1,12 @@
-"""Tells the person that a run has ended: their ``notify`` command, and the terminal. Nothing here is a failure."""
+"""Tells the person that a run has ended: their ``notify`` command, and words for the terminal."""
 
 from __future__ import annotations
 
 import os
-import sys
-from contextlib import suppress
 
 from git_parallel.errors import ParallelError
 from git_parallel.git import clean_environment
-from git_parallel.plan.model import RunSpec
-from git_parallel.render import table, terminal, text
+from git_parallel.render import table, text
 from git_parallel.supervisor import files, view
 from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.host import Ending, GuardHost, GuardSpec
@@ -70,14 +67,6 @@ def fault(ending: Ending | None) -> str | None:
     if ending.signal is not None:
         return f"was killed by signal {ending.signal}"
     return f"failed with exit code {ending.exit_code}" if ending.exit_code else None
-
-
-def ring(spec: RunSpec, shown: RunView) -> None:
-    """Ring the bell of the terminal at standard error, if there is one, and have it say how the run ended."""
-    if spec.bell and terminal.can_redraw(sys.stderr):
-        with suppress(OSError):
-            sys.stderr.write(words(shown))
-            sys.stderr.flush()
 
 
 def words(shown: RunView) -> str:

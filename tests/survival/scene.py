@@ -155,8 +155,8 @@ def preload() -> None:
     import git_parallel.store.handles
     import git_parallel.store.logs
     import git_parallel.supervisor.again
+    import git_parallel.supervisor.detached
     import git_parallel.supervisor.doctor
-    import git_parallel.supervisor.foreground
     import git_parallel.supervisor.recover
     import git_parallel.supervisor.start
     import git_parallel.supervisor.strays  # noqa: F401

@@ -1,4 +1,4 @@
-"""Runs a supervisor where it was started: in this process, or in a child that outlives the terminal."""
+"""Runs a supervisor to its end: in this process, or in a child that outlives the terminal."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import sys
 from contextlib import suppress
 from typing import Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError
-from git_parallel.plan.model import Result
 from git_parallel.render import table, terminal
 from git_parallel.render.live import Display
 from git_parallel.supervisor import liveness, notify, view
@@ -19,6 +19,7 @@ from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.exit import run_exit_code
 from git_parallel.supervisor.journal import timestamp
 from git_parallel.supervisor.loop import Supervisor
+from git_parallel.supervisor.view import RunView
 
 
 class Draft(Protocol):
@@ -27,23 +28,20 @@ class Draft(Protocol):
     def begin(self) -> tuple[Context, liveness.Claim]: ...
 
 
-def run(draft: Draft, *, detach: bool, as_json: bool, quiet: bool) -> int:
-    """Run to the end and print the result; with ``detach``, return once the run is up and print its id."""
-    if detach:
-        up = detached(draft)
-        print(view.dumps({"v": 1, "run": up, "status": "running"}) if as_json else up)
-        return 0
-    context, held = draft.begin()
-    live = sys.stderr.isatty() and not quiet and not as_json
-    display = Display(sys.stderr, live=live, quiet=quiet, limits=context.spec.limits)
-    if not quiet:
-        display.message(f"run {context.spec.run}" + (" goes on" if context.going_on else ""))
-        if context.terminal is not None:
-            display.message("hint: get into a worker with: git parallel attach N")
-    return _supervise(context, held, display, as_json=as_json, quiet=quiet)
+class Ended(Struct, frozen=True):
+    """How a run came out. ``shown`` has the workers of this round; ``with_work``: some changed something.
+
+    ``interrupted`` is the signal that a person ended it with; ``code`` what the process exits with.
+    """
+
+    shown: RunView
+    with_work: bool
+    interrupted: int | None
+    code: int
 
 
-def _supervise(context: Context, held: liveness.Claim, display: Display, *, as_json: bool, quiet: bool) -> int:
+def supervise(context: Context, held: liveness.Claim, display: Display) -> Ended:
+    """Run a run, or another round of it, to its end. Raises ParallelError when its live files are gone."""
     begun = timestamp()
     supervisor = Supervisor(context, held, display)
     results = supervisor.run()
@@ -56,34 +54,10 @@ def _supervise(context: Context, held: liveness.Claim, display: Display, *, as_j
     shown = replace(shown, workers=workers, started=begun if context.going_on else shown.started)
     if supervisor.failures:
         shown = replace(shown, state="interrupted")
-    if as_json:
-        print(view.dumps(view.document(shown)))
-    else:
-        print(
-            table.results(shown, width=terminal.width(), colour=terminal.colour(context.repo.git, sys.stdout)), end=""
-        )
-    if not as_json and not quiet:
-        _point_onward([result for result in results.values() if result.files_modified])
-    if supervisor.interrupted is None:  # else the person is there
-        notify.ring(context.spec, shown)
-    if warning := notify.run_command(context, shown):
-        _say(f"warning: {warning}")
-    if supervisor.interrupted is not None:
-        return 128 + supervisor.interrupted
+    interrupted = supervisor.interrupted
     ended = [result for number, result in results.items() if number in context.rounds]
-    return run_exit_code(context.spec, ended, len(context.rounds))
-
-
-def _point_onward(with_work: list[Result]) -> None:
-    """Say what to type next, where there is something to look at."""
-    if with_work:
-        _say("hint: look through the branches and decide: git parallel review")
-
-
-def _say(line: str) -> None:
-    """Print a line for the person; a terminal that has gone is no failure."""
-    with suppress(OSError):
-        print(line, file=sys.stderr, flush=True)
+    code = 128 + interrupted if interrupted is not None else run_exit_code(context.spec, ended, len(context.rounds))
+    return Ended(shown, any(result.files_modified for result in results.values()), interrupted, code)
 
 
 def detached(draft: Draft) -> str:
@@ -125,7 +99,12 @@ def _child(draft: Draft, writer: int) -> int:
     _redirect(context.files.output)
     os.write(writer, json.dumps({"run": context.spec.run}).encode())
     os.close(writer)
-    return _supervise(context, held, Display(sys.stderr, live=False, quiet=False), as_json=False, quiet=False)
+    ended = supervise(context, held, Display(sys.stderr, live=False, quiet=False))
+    warning = notify.run_command(context, ended.shown)
+    with suppress(OSError), open(context.files.output, "a", encoding="utf-8", errors="surrogateescape") as log:
+        log.write(table.results(ended.shown, width=terminal.UNLIMITED, colour=False))
+        log.write(f"warning: {warning}\n" if warning else "")
+    return ended.code
 
 
 def _redirect(path: str) -> None:
