@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from git_parallel.agents import launch
 from git_parallel.agents import preset as presets
-from git_parallel.agents.preset import Preset
+from git_parallel.agents.preset import Locate, Preset
 from git_parallel.errors import UsageError
 
 PROBE = 15.0  # seconds; the slowest of them needs five to start
@@ -45,17 +45,24 @@ class Program(Struct, frozen=True):
     cost: str
 
 
-def look(extra: Mapping[str, object], *, cwd: str | None = None, timeout: float = PROBE) -> list[Program]:
-    """Return all presets, those of the configuration too, in the order of their names.
+def look(
+    extra: Mapping[str, object],
+    locate: Locate | None = None,
+    *,
+    unapproved: Collection[str] = (),
+    cwd: str | None = None,
+    timeout: float = PROBE,
+) -> list[Program]:
+    """Return all presets, those of the configuration (``extra``) too, in the order of their names.
 
-    Programs that the configuration defines (``extra``) are looked for, but not started: nobody may
-    have approved them yet. Raises UsageError for a preset that is none.
+    Programs of the names ``unapproved`` are looked for, but not started. Raises UsageError for a preset that
+    is none.
     """
     found = []
     for name in presets.names(extra):
         if name != "command":  # it stands for a person's own command line
-            preset = presets.load(name, extra)
-            found.append((preset, _path(preset, cwd), name in extra))
+            preset = presets.load(name, extra, locate)
+            found.append((preset, _path(preset, cwd), name not in unapproved))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(lambda one: _program(one[0], one[1], one[2], timeout), found))
 
@@ -67,8 +74,8 @@ def _path(preset: Preset, cwd: str | None) -> str | None:
         return None
 
 
-def _program(preset: Preset, path: str | None, configured: bool, timeout: float) -> Program:
-    asked = path is not None and preset.version is not None and not configured
+def _program(preset: Preset, path: str | None, may_start: bool, timeout: float) -> Program:
+    asked = path is not None and preset.version is not None and may_start
     version = probe([path or "", *preset.version.probe], timeout) if asked and preset.version else None
     minimum = preset.version.minimum if preset.version else None
     return Program(

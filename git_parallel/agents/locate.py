@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
 from typing import Any
 
 from git_parallel.agents.preset import Locate, Path
 
 
-def in_file(file: str) -> Locate:
-    """Return a function that names the line of a key's path in a YAML file (``FILE:LINE``).
+def in_files(files: Sequence[tuple[str, str]]) -> Locate:
+    """Return a function that names the line of a key's path (``FILE:LINE``) in YAML files.
 
-    A path that is not there, as that of a missing key, is found as far as it goes.
+    ``files`` are names to show and paths, the one that counts most first. A path that is not there, as that of a
+    missing key, is found as far as it goes, in the file where it goes furthest.
     """
 
     def locate(path: Path) -> str:
-        import yaml  # noqa: PLC0415 (10 ms)
-
-        try:
-            with open(file, "rb") as stream:
-                node: Any = yaml.compose(stream, Loader=yaml.SafeLoader)
-        except (OSError, yaml.YAMLError):
-            return f"{os.path.basename(file)}: {'.'.join(path)}"
-        line = node.start_mark.line if node is not None else 0
-        for key in path:
-            found = _child(node, key)
-            if found is None:
-                break
-            line, node = found
-        return f"{os.path.basename(file)}:{line + 1}: {'.'.join(path)}"
+        found = [(depth, shown, line) for shown, file in files for depth, line in _line(file, path)]
+        if not found:
+            return f"{files[0][0] if files else 'configuration'}: {'.'.join(path)}"
+        _, shown, line = max(found, key=lambda one: one[0])
+        return f"{shown}:{line}: {'.'.join(path)}"
 
     return locate
+
+
+def _line(file: str, path: Path) -> list[tuple[int, int]]:
+    """Return how far the path goes in a file, and the line there; nothing for what is no YAML file."""
+    import yaml  # noqa: PLC0415 (10 ms)
+
+    try:
+        with open(file, "rb") as stream:
+            node: Any = yaml.compose(stream, Loader=yaml.SafeLoader)
+    except (OSError, yaml.YAMLError):
+        return []
+    line, depth = node.start_mark.line if node is not None else 0, 0
+    for key in path:
+        found = _child(node, key)
+        if found is None:
+            break
+        line, node = found
+        depth += 1
+    return [(depth, line + 1)]
 
 
 def _child(node: Any, key: str) -> tuple[int, Any] | None:

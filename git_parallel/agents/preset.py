@@ -150,6 +150,8 @@ def find(program: str, extra: Mapping[str, object], locate: Locate | None = None
     A command line is anything that holds white space, a ``{field}`` or a ``/``. Raises UsageError.
     """
     if re.search(r"[\s/]", program) or template.names(program):
+        from git_parallel.agents.own import own  # noqa: PLC0415 (few name a command line)
+
         return own(program)
     return load(program, extra, locate)
 
@@ -161,8 +163,21 @@ def load(name: str, extra: Mapping[str, object], locate: Locate | None = None) -
         return _configured(name, extra, where)
     if name not in _built_in():
         raise _no_such_preset(name, extra)
-    file = os.path.join(_HERE, f"{name}.yaml")
-    return _convert(name, _read(file), lambda path: f"{file}: {'.'.join(path[2:]) or 'top'}")
+    file = file_of(name)
+    return convert(name, read(file), lambda path: f"{file}: {'.'.join(path[2:]) or 'top'}")
+
+
+def layered(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
+    """Return the entries of two sections as one.
+
+    An entry that both have is the upper one on top of the lower, unless it says itself what it extends.
+    """
+    both = {**below, **above}
+    for name in below.keys() & above.keys():
+        lower, upper = below[name], above[name]
+        if isinstance(lower, Mapping) and isinstance(upper, Mapping) and "extends" not in upper:
+            both[name] = _on_top(lower, upper)
+    return both
 
 
 def priced(preset: Preset, section: object) -> Preset:
@@ -186,39 +201,6 @@ def from_data(data: Mapping[str, Any]) -> Preset:
     return msgspec.convert(data, Preset, str_keys=True)
 
 
-def own(line: str) -> Preset:
-    """Return the preset of a person's own command line, split as a shell splits words. Raises UsageError."""
-    import shlex  # noqa: PLC0415 (only for own command lines)
-
-    try:
-        words = shlex.split(line)
-    except ValueError as error:
-        raise UsageError(f"program '{line}': {str(error).lower()}") from None
-    if not words:
-        raise UsageError("the program's command line is empty")
-    for word in words:
-        for field in template.names(word):
-            if field not in template.FIELDS and (near := nearest(field, template.FIELDS)):
-                raise UsageError(f"program '{line}': there is no field {{{field}}}", f"did you mean {{{near}}}?")
-    if shell := _shell_with_task(words):
-        # The task's quotes, dollars and newlines would become the shell's.
-        raise UsageError(
-            f"program '{line}': {{task}} inside a shell's command line is not safe",
-            f"hand it over as an argument: {shell} -c 'PROG \"$1\"' {shell} {{task}}",
-        )
-    return _convert("command", {**_read(os.path.join(_HERE, "command.yaml")), "command": words}, lambda path: line)
-
-
-def _shell_with_task(words: Sequence[str]) -> str | None:
-    """Return the shell whose ``-c`` string has the task's text in the middle, or None."""
-    shell = None
-    for before, word in zip(("", *words), words, strict=False):
-        if shell and re.fullmatch("-[a-z]*c", before) and word != "{task}" and template.uses([word], "task"):
-            return shell
-        shell = word if os.path.basename(word) in ("sh", "bash", "dash", "zsh", "ksh", "fish") else shell
-    return None
-
-
 def nearest(word: str, known: Sequence[str] | Mapping[str, object] | frozenset[str]) -> str | None:
     """Return the known word that ``word`` is most likely meant to be."""
     from difflib import get_close_matches  # noqa: PLC0415 (only on the way to an error)
@@ -230,7 +212,12 @@ def _built_in() -> list[str]:
     return [entry[: -len(".yaml")] for entry in os.listdir(_HERE) if entry.endswith(".yaml")]
 
 
-def _read(file: str) -> dict[str, Any]:
+def file_of(name: str) -> str:
+    """Return the file of a preset of ours."""
+    return os.path.join(_HERE, f"{name}.yaml")
+
+
+def read(file: str) -> dict[str, Any]:
     """Read a preset file of ours. JSON is YAML: one written so is read without loading the YAML library (10 ms)."""
     with open(file, "rb") as stream:
         data = stream.read()
@@ -250,7 +237,7 @@ def _configured(name: str, extra: Mapping[str, object], where: Locate) -> Preset
             f"{where(('agents', str(name)))}: '{name}' is not a name for a program",
             "use letters, digits, '-', '_', '.'",
         )
-    return _convert(name, _merged(name, extra, where, ()), where)
+    return convert(name, _merged(name, extra, where, ()), where)
 
 
 def _merged(name: str, extra: Mapping[str, object], where: Locate, below: tuple[str, ...]) -> dict[str, Any]:
@@ -258,7 +245,7 @@ def _merged(name: str, extra: Mapping[str, object], where: Locate, below: tuple[
     if name not in extra or name in below:
         if name not in _built_in():
             raise _no_such_preset(name, extra, where(("agents", below[-1], "extends")) if below else "")
-        return _read(os.path.join(_HERE, f"{name}.yaml"))
+        return read(file_of(name))
     entry = extra[name]
     if not isinstance(entry, Mapping):
         raise UsageError(f"{where(('agents', name))}: expected a map, got {_kind(entry)}")
@@ -270,11 +257,19 @@ def _merged(name: str, extra: Mapping[str, object], where: Locate, below: tuple[
         raise UsageError(f"{where(('agents', name, 'extends'))}: expected the name of a program, got {_kind(base)}")
     if base in (*below, name) and base not in _built_in():
         raise UsageError(f"{where(('agents', name, 'extends'))}: '{base}' extends itself")
-    merged = _merged(base, extra, where, (*below, name))
-    for key, value in data.items():
-        if key in _BY_KEY and isinstance(value, Mapping):
-            both = {**merged.get(key, {}), **value}
-            merged[key] = {inner: kept for inner, kept in both.items() if kept is not None or key == "env"}
+    merged = _on_top(_merged(base, extra, where, (*below, name)), data)
+    for key in ("options", "root_env", "exits"):
+        if isinstance(merged.get(key), Mapping):
+            merged[key] = {inner: value for inner, value in merged[key].items() if value is not None}
+    return merged
+
+
+def _on_top(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(lower)
+    for key, value in upper.items():
+        beneath = merged.get(key)
+        if key in _BY_KEY and isinstance(value, Mapping) and isinstance(beneath, Mapping):
+            merged[key] = {**beneath, **value}
         else:
             merged[key] = value
     return merged
@@ -284,7 +279,8 @@ def _merged(name: str, extra: Mapping[str, object], where: Locate, below: tuple[
 _BY_KEY = ("options", "env", "root_env", "exits")
 
 
-def _convert(name: str, data: Mapping[str, Any], where: Locate) -> Preset:
+def convert(name: str, data: Mapping[str, Any], where: Locate) -> Preset:
+    """Return the preset that plain data describes. Raises UsageError."""
     top: Path = ("agents", name)
     if "name" in data:
         raise UsageError(f"{where((*top, 'name'))}: unknown key 'name'", "a program's name is the key it stands under")

@@ -14,6 +14,7 @@ from git_parallel.git import Repository
 
 if TYPE_CHECKING:
     from git_parallel.agents.installed import Program
+    from git_parallel.plan.programs import Programs
 
 
 @click.command()
@@ -21,15 +22,16 @@ if TYPE_CHECKING:
 def command(as_json: bool) -> int:
     """List the programs that can do the work: which are installed, and what each can do.
 
-    Each installed program is asked for its version. Those that the project's .git-parallel.yaml defines are
-    listed too, but not started. A limit that a program does not know itself is kept by git parallel.
+    Each installed program is asked for its version; those of which the project's .git-parallel.yaml says
+    something are not started. A limit that a program does not know itself is kept by git parallel.
     """
     from git_parallel.agents import installed  # noqa: PLC0415 (not needed for -h)
     from git_parallel.render import terminal  # noqa: PLC0415
     from git_parallel.supervisor import view  # noqa: PLC0415
 
-    extra, top, repo = _configured()
-    programs = installed.look(extra, cwd=top)
+    known, repo = _configured()
+    top = repo.top if repo is not None else None
+    programs = installed.look(known.agents, known.locate, unapproved=known.project, cwd=top)
     default = _default(programs)
     if as_json:
         _common.write(view.dumps({"v": 1, "programs": [as_document(one, default) for one in programs]}) + "\n")
@@ -44,15 +46,15 @@ def command(as_json: bool) -> int:
     return 0
 
 
-def _configured() -> tuple[Mapping[str, object], str | None, Repository | None]:
-    """What the project says of programs; nothing outside a repository."""
+def _configured() -> tuple[Programs, Repository | None]:
+    """What the person and the project say of programs; outside a repository, the person alone."""
+    from git_parallel.plan import config, programs  # noqa: PLC0415 (not needed for -h)
+
     try:
         repo = Repository.discover()
     except ParallelError:
-        return {}, None, None
-    from git_parallel.plan.config import load  # noqa: PLC0415 (not needed for -h)
-
-    return load(repo).raw.get("agents") or {}, repo.top, repo
+        return programs.load({}, None), None
+    return programs.load(config.load(repo).raw, repo.top), repo
 
 
 def _default(programs: Sequence[Program]) -> str | None:

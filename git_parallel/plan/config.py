@@ -4,7 +4,8 @@ The nearest layer wins: flags, then git's configuration (``parallel.*``, as pers
 allows), then the project file ``.git-parallel.yaml`` at the top of the caller's worktree, then the
 defaults. ``-c FILE`` stands in for the project file's settings: it is read in place of its
 ``parallel_runs:`` section, while the ``agents:`` and ``prices:`` that the project defines stay.
-A layer that sets a list replaces the list of the layers below it.
+A layer that sets a list replaces the list of the layers below it. The person's own programs and prices
+have a file of their own (:mod:`git_parallel.plan.programs`).
 """
 
 from __future__ import annotations

@@ -71,6 +71,23 @@ def read_named(path: str) -> Document:
     return _Reader(path, _text_of(path, path)).named()
 
 
+def personal_file() -> str:
+    """Return the path of the person's own file, whether there is one or not."""
+    home = os.environ.get("XDG_CONFIG_HOME", "")
+    return os.path.join(home if os.path.isabs(home) else os.path.expanduser("~/.config"), "git-parallel", "config.yaml")
+
+
+def shown_home(path: str) -> str:
+    """Return a path with ``~`` for the home directory, as people know it."""
+    home = os.path.expanduser("~")
+    return "~" + path[len(home) :] if path.startswith(home + os.sep) else path
+
+
+def read_personal(path: str, shown: str) -> Document:
+    """Read what the person's own file says of programs; nothing when there is none. Raises UsageError."""
+    return _Reader(shown, _text_of(path, shown)).personal() if os.path.lexists(path) else Document()
+
+
 def _text_of(path: str, shown: str) -> str:
     try:
         if stat.S_ISDIR(os.stat(path).st_mode):
@@ -121,6 +138,19 @@ class _Reader:
             else:
                 self._refuse_section(name, key)
         return Document(self._settings(chosen) if settings else (), raw)
+
+    def personal(self) -> Document:
+        """Read a person's own file, which has no settings: git's configuration is the place of these."""
+        raw = {}
+        for name, key, value in self._items(self._root, "the file"):
+            if name in SECTIONS or name in BY_NAME:
+                self._refuse(key, "settings do not belong here", "use git: git config --global parallel.NAME VALUE")
+            if name not in RAW_SECTIONS:
+                near = nearest(name, RAW_SECTIONS)
+                hint = f"did you mean '{near}:'?" if near else f"sections: {', '.join(RAW_SECTIONS)}"
+                self._refuse(key, f"unknown section {quoted(name)}", hint)
+            raw[name] = self._plain(value)
+        return Document((), raw)
 
     def named(self) -> Document:
         """Read a file of which only the section with settings is ours."""

@@ -20,12 +20,11 @@ from msgspec.structs import replace
 from git_parallel import worktrees
 from git_parallel.agents import launch, prices
 from git_parallel.agents import preset as presets
-from git_parallel.agents.locate import in_file
 from git_parallel.agents.preset import Preset
 from git_parallel.errors import ParallelError, RaceError, UsageError
 from git_parallel.git import Repository
 from git_parallel.layout import HEADS, RunFiles, State
-from git_parallel.plan import assign
+from git_parallel.plan import assign, programs
 from git_parallel.plan.config import Config
 from git_parallel.plan.configfile import PROJECT_FILE
 from git_parallel.plan.model import Job, Limits, RunSpec, Task, encode
@@ -217,8 +216,7 @@ def _preset(repo: Repository, config: Config) -> Preset:
             f"--agent names a role (build, plan, …), and '{config.agent}' is a program",
             f"name the program with: --program {config.agent}",
         )
-    extra = config.raw.get("agents", {})
-    locate = in_file(os.path.join(repo.top, PROJECT_FILE)) if extra and repo.top else None
+    known = programs.load(config.raw, repo.top)
     program = config.program or next((name for name in DEFAULT_PROGRAMS if shutil.which(name)), None)
     if program is None:
         raise UsageError(
@@ -226,7 +224,7 @@ def _preset(repo: Repository, config: Config) -> Preset:
             "name your own with --program COMMAND, or run command lines with --program shell",
         )
     start = os.path.join(repo.top, repo.prefix) if repo.top else None
-    found = presets.priced(presets.find(program, extra, locate), config.raw.get("prices"))
+    found = presets.priced(presets.find(program, known.agents, known.locate), known.prices)
     return launch.resolved(found, cwd=start)
 
 

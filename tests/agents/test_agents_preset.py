@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from git_parallel.agents import preset
-from git_parallel.agents.locate import in_file
+from git_parallel.agents.locate import in_files
 from git_parallel.agents.preset import find, known_programs, load, names
 from git_parallel.agents.readers import reader_for
 from git_parallel.errors import UsageError
@@ -19,7 +19,7 @@ from git_parallel.errors import UsageError
 
 @pytest.mark.parametrize("name", names({}))
 def test_every_built_in_preset_that_is_complete_loads_and_has_a_reader(name):
-    data = preset._read(f"{preset._HERE}/{name}.yaml")
+    data = preset.read(preset.file_of(name))
     if name == "command":
         data["command"] = ["prog"]
     loaded = load(name, {name: data})
@@ -33,9 +33,9 @@ def test_the_first_presets_are_there():
 
 @pytest.mark.parametrize("name", ["shell", "command"])
 def test_a_preset_written_as_json_says_the_same_when_read_as_yaml(name):
-    file = f"{preset._HERE}/{name}.yaml"
+    file = preset.file_of(name)
     with open(file, "rb") as stream:
-        assert yaml.safe_load(stream) == preset._read(file)
+        assert yaml.safe_load(stream) == preset.read(file)
 
 
 def test_the_presets_that_need_no_model_do_not_load_the_yaml_library():
@@ -159,19 +159,19 @@ def test_the_line_of_a_wrong_key_is_found_in_its_file(tmp_path):
     )
     extra = yaml.safe_load(file.read_text())["agents"]
     with pytest.raises(UsageError, match=r"^\.git-parallel\.yaml:8: agents\.mine\.stop\.1: 'KIL'"):
-        load("mine", extra, in_file(str(file)))
+        load("mine", extra, in_files([(".git-parallel.yaml", str(file))]))
     file.write_text("agents:\n\n  other: {}\n  mine:\n    about: nothing\n")
     extra = yaml.safe_load(file.read_text())["agents"]
     with pytest.raises(UsageError, match=r"^\.git-parallel\.yaml:4: agents\.mine\.command: .* empty"):
-        load("mine", extra, in_file(str(file)))
+        load("mine", extra, in_files([(".git-parallel.yaml", str(file))]))
 
 
 def test_a_file_that_is_gone_still_gives_the_key(tmp_path):
-    assert in_file(str(tmp_path / "f.yaml"))(("agents", "x")) == "f.yaml: agents.x"
+    assert in_files([("f.yaml", str(tmp_path / "f.yaml"))])(("agents", "x")) == "f.yaml: agents.x"
     (tmp_path / "f.yaml").write_text("agents: {x: [1, 2]}\n")
-    assert in_file(str(tmp_path / "f.yaml"))(("agents", "x", "7")) == "f.yaml:1: agents.x.7"
+    assert in_files([("f.yaml", str(tmp_path / "f.yaml"))])(("agents", "x", "7")) == "f.yaml:1: agents.x.7"
     (tmp_path / "f.yaml").write_text("")
-    assert in_file(str(tmp_path / "f.yaml"))(("agents",)) == "f.yaml:1: agents"
+    assert in_files([("f.yaml", str(tmp_path / "f.yaml"))])(("agents",)) == "f.yaml:1: agents"
 
 
 # What --program says.
