@@ -17,9 +17,6 @@ from git_parallel.supervisor.view import RunView, WorkerView
 if TYPE_CHECKING:
     from git_parallel.store.reading import Record
 
-# States in which a process of the run was at work.
-_AT_WORK = ("preparing", "running", "blocked", "paused", "finishing")
-
 
 class Chosen(Struct, frozen=True):
     """A run and those of its workers that were asked for, in order of their numbers."""
@@ -118,7 +115,7 @@ def load(repo: Repository, run: str) -> RunView:
     """Return a run as it is now. Raises ParallelError when nothing knows it."""
     live = view.load(State(repo.common_dir).run(run))
     if live is not None:
-        return settled(live)
+        return view.settled(live)
     from git_parallel.store import reading  # noqa: PLC0415 (imports more than status needs)
 
     kept = reading.read(repo, run)
@@ -133,7 +130,7 @@ def load_recorded(repo: Repository, run: str) -> RunView:
 
     live = view.load(State(repo.common_dir).run(run))
     if live is not None and live.state != "ended":
-        return settled(live)
+        return view.settled(live)
     kept = reading.read(repo, run)
     return recorded(kept) if kept is not None else load(repo, run)
 
@@ -156,12 +153,4 @@ def recorded(kept: Record) -> RunView:
         started=spec.created,
         ended=ended,
     )
-    return settled(run)
-
-
-def settled(run: RunView) -> RunView:
-    """Say of the workers of an interrupted run that they are interrupted, not at work."""
-    if run.state != "interrupted":
-        return run
-    workers = [replace(worker, state="interrupted") if worker.state in _AT_WORK else worker for worker in run.workers]
-    return replace(run, workers=workers)
+    return view.settled(run)

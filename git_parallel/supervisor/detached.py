@@ -53,7 +53,7 @@ def supervise(context: Context, held: liveness.Claim, display: Display) -> Ended
     workers = [worker for worker in shown.workers if worker.worker in context.rounds]
     shown = replace(shown, workers=workers, started=begun if context.going_on else shown.started)
     if supervisor.failures:
-        shown = replace(shown, state="interrupted")
+        shown = view.settled(replace(shown, state="interrupted"))
     interrupted = supervisor.interrupted
     ended = [result for number, result in results.items() if number in context.rounds]
     code = 128 + interrupted if interrupted is not None else run_exit_code(context.spec, ended, len(context.rounds))

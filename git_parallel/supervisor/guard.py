@@ -31,7 +31,6 @@ import socket
 import sys
 import time
 
-from git_parallel.supervisor import files
 from git_parallel.supervisor.becoming import become_agent, to_path
 from git_parallel.supervisor.processes import (
     LINUX,
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
 
     from git_parallel.supervisor.relay import Relay
 
+ROOM = 1024  # bytes: an exit.json with many survivors
 SETTLE = 0.05  # seconds in which what outlives the agent may end by itself: the other end of a pipe does
 SWEEP_GRACE = 2.0  # seconds at most between SIGTERM and SIGKILL for what outlives the agent
 SWEEP_LIMIT = 10.0  # seconds of SIGKILL after which a process counts as a survivor (stuck in the kernel, setuid)
@@ -71,10 +71,30 @@ def make_ending(ended_by: str, reason: str | None, duration: float, killed: int,
     }
 
 
+def reserve(path: str) -> None:
+    """Take the room that ``exit.json`` needs: an agent may fill the disk, and its ending is to be known."""
+    with contextlib.suppress(OSError), open(reserved(path), "wb") as file:
+        file.write(b" " * ROOM)
+
+
+def reserved(path: str) -> str:
+    """Where the room of an ``exit.json`` is kept."""
+    return f"{path}.tmp"
+
+
 def write_ending(path: str, ending: dict[str, Any]) -> None:
-    """Write ``exit.json``, there whole or not at all even after a power cut."""
+    """Write ``exit.json`` into the room that was reserved, there whole or not at all even after a power cut."""
+    data = json.dumps(ending).encode().ljust(ROOM - 1) + b"\n"
     try:
-        files.replace(path, json.dumps(ending).encode() + b"\n", durable=True)
+        descriptor = os.open(reserved(path), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.ftruncate(descriptor, len(data))
+            while data:
+                data = data[os.write(descriptor, data) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(reserved(path), path)
     except OSError as error:  # the supervisor still hears it on the socket
         print(f"cannot write {path}: {error.strerror}", file=sys.stderr, flush=True)
 
@@ -123,6 +143,7 @@ class Guard:
         signal.signal(signal.SIGTERM, lambda *_: self.order("stop", "signal"))
         if not self.hear_spec():
             return
+        reserve(self.path)
         failure = self.spawn()
         if failure is None and not self.urgent:
             self.say({"event": "started", "pid": self.agent, "start": start_time(self.agent)})

@@ -44,12 +44,20 @@ def timestamp(seconds: float | None = None) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+# What has to be on the disk before it is done. Every other event waits for room there, when there is none.
+_FIRST = ("run-started", "run-ended", "round", "intent")
+
+
 class Journal:
     """Appends events. Each is one write(2) on an O_APPEND descriptor, so lines of several threads never mix."""
 
     def __init__(self, path: str) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._lock = threading.Lock()
+        self._waiting = b""
+        size = os.fstat(self._descriptor).st_size
+        if size and os.pread(self._descriptor, 1, size - 1) != b"\n":  # a power cut tore the last line
+            self._waiting = b"\n"
 
     def append(
         self,
@@ -60,18 +68,29 @@ class Journal:
         durable: bool = False,
         **facts: object,
     ) -> Event:
-        """Write one event and return it. ``durable`` waits until it is on the disk. Raises OSError (disk full)."""
+        """Write one event and return it. ``durable`` waits until it is on the disk.
+
+        Raises OSError when an event that must come before what it tells of cannot be written (disk full).
+        """
         entry: Event = {"time": timestamp(), "mono": round(time.monotonic(), 3), "event": event, "source": source}
         if worker is not None:
             entry["worker"] = worker
         entry.update((name, value) for name, value in facts.items() if value is not None)
         line = json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n"
         with self._lock:
-            written = os.write(self._descriptor, line)
-            while written < len(line):  # a signal or a nearly full disk cut the write short
-                written += os.write(self._descriptor, line[written:])
-            if durable:
-                os.fsync(self._descriptor)
+            end = os.lseek(self._descriptor, 0, os.SEEK_END)
+            try:
+                rest = self._waiting + line
+                while rest:  # a signal or a nearly full disk may cut a write short
+                    rest = rest[os.write(self._descriptor, rest) :]
+                self._waiting = b""
+                if durable:
+                    os.fsync(self._descriptor)
+            except OSError:
+                os.ftruncate(self._descriptor, end)
+                if event in _FIRST:
+                    raise
+                self._waiting += line
         return entry
 
     def close(self) -> None:

@@ -361,8 +361,8 @@ class Supervisor:
         if self.failures:
             context.journal.append("note", reason="some workers could not be recorded")
             return
-        context.journal.append("run-ended", durable=True)
         try:
+            context.journal.append("run-ended", durable=True)
             close_record(context, self.results)
         except (ParallelError, OSError) as error:
             self.display.message(

@@ -147,7 +147,7 @@ def _finish_workers(context: Context, spec: RunSpec, events: list[Event]) -> dic
                 _note_end(context, results[job.worker])
             continue
         attempt = _attempt(context, job, events, job.worker in spawned)
-        results[job.worker] = finish(context, job, attempt, run_checks=False)
+        results[job.worker] = finish(context, job, attempt, run_checks=attempt.stopped is None)
         _note_end(context, results[job.worker])
     return results
 

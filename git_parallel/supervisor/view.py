@@ -18,6 +18,9 @@ from git_parallel.plan.model import Result, RunSpec, decode_result, decode_spec
 from git_parallel.supervisor import files, journal, liveness
 from git_parallel.supervisor.journal import Event
 
+# States in which a process of the run was at work.
+_AT_WORK = ("preparing", "running", "blocked", "paused", "finishing")
+
 RunState = Literal["running", "ended", "interrupted"]
 
 
@@ -129,6 +132,17 @@ def _with_files(run: RunFiles, view: WorkerView) -> WorkerView:
     if progress is not None:
         changes["progress"] = msgspec.json.decode(progress, type=Progress)
     return msgspec.structs.replace(view, **changes)
+
+
+def settled(run: RunView) -> RunView:
+    """Say of the workers of an interrupted run that they are interrupted, not at work."""
+    if run.state != "interrupted":
+        return run
+    workers = [
+        msgspec.structs.replace(worker, state="interrupted") if worker.state in _AT_WORK else worker
+        for worker in run.workers
+    ]
+    return msgspec.structs.replace(run, workers=workers)
 
 
 def live_runs(state: State) -> list[str]:

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -161,7 +162,8 @@ class Worker:
             )
             if changed != msgspec.structs.replace(self.progress, time=None):
                 self.progress = msgspec.structs.replace(changed, time=timestamp())
-                files.replace(self.files.progress, msgspec.json.encode(self.progress))
+                with suppress(OSError):  # a full disk must not end a run that may yet find room
+                    files.replace(self.files.progress, msgspec.json.encode(self.progress))
             idle = now - self._watching.activity.busy if self._paused is None else None
             reading = limits.Reading(idle=idle, memory=rss, output=self._watching.written, disk=self.disk)
         if self.budget is not None and cost is not None and cost >= self.budget:

@@ -24,7 +24,7 @@ from typing import Any
 _command: Callable[[list[str]], int] | None = None
 
 KINDS = ("commit", "write", "fail", "check", "escape")
-CHECK = "test -s README"
+CHECK = "test ! -e forbidden"
 
 # $1 is the kind, $2 how long (s) an escapee stays; the latter tells one scene's `sleep` from another's.
 AGENT = r"""#!/bin/sh
@@ -52,7 +52,7 @@ fail)
     echo "$GIT_PARALLEL_WORKER" >>"$here/ended"
     exit 3 ;;
 check)
-    w ok; half; w checked ;;
+    w ok; half; w forbidden ;;
 escape)
     w out
     setsid sleep "$2" &
@@ -162,8 +162,8 @@ def preload() -> None:
     import git_parallel.supervisor.strays  # noqa: F401
 
 
-def begin(scene: Scene, *words: str, env: dict[str, str] | None = None, wrapped: bool = False) -> int:
-    """Fork a command; return its process id. ``wrapped``: with a name on each of its steps."""
+def begin(scene: Scene, *words: str, env: dict[str, str] | None = None, wrap: Callable[[], None] | None = None) -> int:
+    """Fork a command; return its process id. ``wrap`` is called in it first."""
     out, err = (
         os.open(scene.top / f"{words[0]}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC) for name in ("out", "err")
     )
@@ -183,10 +183,8 @@ def begin(scene: Scene, *words: str, env: dict[str, str] | None = None, wrapped:
         import tempfile
 
         tempfile.tempdir = str(scene.top / "tmp")
-        if wrapped:
-            from steps import Supervisor
-
-            Supervisor().wrap()
+        if wrap is not None:
+            wrap()
         assert _command is not None
         code = _command(list(words))
         sys.stdout.flush()
@@ -213,9 +211,9 @@ def end(scene: Scene, child: int, name: str, limit: float = 60.0) -> Done:
     return Done(os.waitstatus_to_exitcode(status), out, err)
 
 
-def call(scene: Scene, *words: str, env: dict[str, str] | None = None, wrapped: bool = False) -> Done:
+def call(scene: Scene, *words: str, env: dict[str, str] | None = None, wrap: Callable[[], None] | None = None) -> Done:
     """Run a command to its end."""
-    return end(scene, begin(scene, *words, env=env, wrapped=wrapped), words[0])
+    return end(scene, begin(scene, *words, env=env, wrap=wrap), words[0])
 
 
 def document(done: Done) -> dict[str, Any] | None:
