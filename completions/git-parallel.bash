@@ -125,7 +125,7 @@ __git_parallel_describe ()
 		argument=none
 		;;
 	config)
-		options="--show-origin --json -z --config --help"
+		options="--show-origin --json -z --schema --config --help"
 		kinds="-c=file --config=file"
 		argument=settings
 		;;

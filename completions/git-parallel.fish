@@ -255,6 +255,7 @@ complete -c git-parallel -n __git_parallel_first -k -a config -d 'what is in for
 complete -c git-parallel -n '__git_parallel_using config' -l show-origin -d 'Say where each value comes from, before it'
 complete -c git-parallel -n '__git_parallel_using config' -l json -d 'One JSON document; money in US dollars, times in seconds'
 complete -c git-parallel -n '__git_parallel_using config' -s z -d 'End values with NUL, as git config -z does'
+complete -c git-parallel -n '__git_parallel_using config' -l schema -d 'Print the JSON schema of .git-parallel.yaml, for editors'
 complete -c git-parallel -n '__git_parallel_using config' -s c -l config -r -F -d 'Read FILE in place of the project file'\''s settings'
 complete -c git-parallel -n '__git_parallel_using config' -k -a '(__git_parallel_words settings)'
 

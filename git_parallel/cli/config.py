@@ -17,14 +17,18 @@ from git_parallel.plan.settings import SETTINGS, Setting, named, near_name
 @click.option("--show-origin", is_flag=True, help="Say where each value comes from, before it.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document; money in US dollars, times in seconds.")
 @click.option("-z", "nul", is_flag=True, help="End values with NUL, as git config -z does.")
+@click.option("--schema", is_flag=True, help="Print the JSON schema of .git-parallel.yaml, for editors.")
 @click.option("-c", "--config", "file", metavar="FILE", help="Read FILE in place of the project file's settings.")
-def command(name: str | None, show_origin: bool, as_json: bool, nul: bool, file: str | None) -> int:
+def command(name: str | None, *, show_origin: bool, as_json: bool, nul: bool, schema: bool, file: str | None) -> int:
     """Show the settings in force: all of them, or the value of NAME.
 
     Flags come before git's configuration (parallel.*), that before the project file .git-parallel.yaml
     (section parallel_runs:), that before the defaults. Settings without a value are left out; asking for
     one by NAME exits with 1.
     """
+    if schema:
+        click.echo(_schema())
+        return 0
     asked = None if name is None else _setting(name)
     config = load(Repository.discover(), file=file)
     chosen = SETTINGS if asked is None else (asked,)
@@ -34,6 +38,14 @@ def command(name: str | None, show_origin: bool, as_json: bool, nul: bool, file:
         output = b"".join(_lines(config, chosen, with_key=asked is None, show_origin=show_origin, nul=nul))
     click.echo(output, nl=False)
     return 0 if output else 1
+
+
+def _schema() -> str:
+    from json import dumps  # noqa: PLC0415 (only for this)
+
+    from git_parallel.plan.schema import schema  # noqa: PLC0415
+
+    return dumps(schema(), indent=2)
 
 
 def _setting(name: str) -> Setting:

@@ -41,11 +41,15 @@ TEMPLATE_FIELDS = ("n", "run", "task", "model", "repo")
 
 
 class Kind(Struct, frozen=True):
-    """``parse`` reads one text; ``show`` writes a value so that ``parse`` reads it again; ``wants`` says what fits."""
+    """``parse`` reads one text; ``show`` writes a value so that ``parse`` reads it again; ``wants`` says what fits.
+
+    ``words`` are all that fit, where these are few.
+    """
 
     wants: str
     parse: Callable[[str], Any]
     show: Callable[[Any], str] = str
+    words: tuple[str, ...] = ()
 
 
 def quoted(text: str) -> str:
@@ -89,7 +93,7 @@ def choice(*words: str) -> Kind:
         near = nearest(text, words)
         raise ValueError(f"must be {wants}, not {quoted(text)}" + (f" (did you mean '{near}'?)" if near else ""))
 
-    return Kind(wants, parse)
+    return Kind(wants, parse, words=words)
 
 
 def template(example: str) -> Kind:
