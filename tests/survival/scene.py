@@ -118,7 +118,7 @@ def template(directory: Path) -> Path:
     def git(*words: str) -> None:
         subprocess.run(["git", *words], cwd=repo, check=True, stdout=subprocess.DEVNULL)
 
-    git("init", "-q", "--template=")
+    git("init", "-q", "-b", "main", "--template=")
     (repo / "README").write_text("hello\n")
     git("add", "-A")
     git("commit", "-qm", "first")
@@ -162,10 +162,17 @@ def preload() -> None:
     import git_parallel.supervisor.strays  # noqa: F401
 
 
-def begin(scene: Scene, *words: str, env: dict[str, str] | None = None, wrap: Callable[[], None] | None = None) -> int:
-    """Fork a command; return its process id. ``wrap`` is called in it first."""
+def begin(
+    scene: Scene,
+    *words: str,
+    env: dict[str, str] | None = None,
+    wrap: Callable[[], None] | None = None,
+    log: str | None = None,
+) -> int:
+    """Fork a command; return its process id. ``wrap`` is called in it first, ``log`` names the files of its output."""
     out, err = (
-        os.open(scene.top / f"{words[0]}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC) for name in ("out", "err")
+        os.open(scene.top / f"{log or words[0]}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for name in ("out", "err")
     )
     child = os.fork()
     if child:
