@@ -44,9 +44,12 @@ class Move(Struct, frozen=True):
     back: Sequence[Chain]
 
 
-def advance(repo: Repository, move: Move, files: MergeFiles, events: Journal, keep: Sequence[int]) -> None:
-    """Move the target. Raises RaceError when it is not at ``old`` any more, RefusedError when a checkout cannot
-    follow; then everything is as it was. ``keep``: see :meth:`Held.follow`."""
+def advance(repo: Repository, move: Move, files: MergeFiles, events: Journal, keep: Sequence[int]) -> list[Checkout]:
+    """Move the target; return the checkouts of it, which have followed.
+
+    Raises RaceError when it is not at ``old`` any more, RefusedError when a checkout cannot follow; then
+    everything is as it was. ``keep``: see :meth:`Held.follow`.
+    """
     with refs.locked(repo):
         places = checkout.find(repo, move.target)
         if any(place.head != move.old for place in places):  # else the transaction finds out
@@ -72,6 +75,7 @@ def advance(repo: Repository, move: Move, files: MergeFiles, events: Journal, ke
                 one.release()
         _verify(repo, move)
         events.append("done", act="advance", durable=True)
+    return places
 
 
 @contextmanager

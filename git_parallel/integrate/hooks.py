@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from git_parallel.git import Repository
+from git_parallel.git import Git, Repository
 from git_parallel.integrate.chain import ImpossibleError
 from git_parallel.integrate.plan import Strategy
 from git_parallel.integrate.scratch import Scratch
@@ -22,6 +22,14 @@ HOOKS: dict[Strategy, tuple[str, ...]] = {
     "squash": ("pre-commit", "prepare-commit-msg", "commit-msg"),
     "rebase": ("commit-msg",),
     "ff": (),
+}
+# What runs once the checkout has followed, and its arguments: whether it was a squash merge. git merge runs no
+# post-commit, and the commit after a squash merge does.
+AFTER: dict[Strategy, tuple[tuple[str, ...], ...]] = {
+    "merge": (("post-merge", "0"),),
+    "squash": (("post-merge", "1"), ("post-commit",)),
+    "rebase": (("post-merge", "0"),),
+    "ff": (("post-merge", "0"),),
 }
 _SHOWN = 20  # lines of a hook's output
 
@@ -48,6 +56,21 @@ def present(repo: Repository, strategy: Strategy) -> Present:
     # Hooks may be settings since git 2.54: hook.NAME.event.
     configured = {one.value for one in repo.settings if one.key.startswith("hook.") and one.key.endswith(".event")}
     return Present(directory, tuple(name for name in names if name in found or name in configured))
+
+
+def after(repo: Repository, checkout: Git, strategy: Strategy) -> list[str]:
+    """Run the hooks for when a checkout of the target has followed, in it; return what they say. None can refuse."""
+    elsewhere = any(one.key == "core.hookspath" or one.key.startswith("hook.") for one in repo.settings)
+    said = []
+    for name, *arguments in AFTER[strategy]:
+        if not elsewhere and not os.access(os.path.join(repo.common_dir, "hooks", name), os.X_OK):
+            continue
+        run = ("hook", "run", "--ignore-missing", name, "--", *arguments)
+        done = checkout.run(*run, ok=range(256), hooks=True)
+        said += os.fsdecode(done.stdout + done.stderr).strip().splitlines()[:_SHOWN]
+        if done.returncode:
+            said.append(f"the hook {name} failed with exit code {done.returncode}; what has landed stays landed")
+    return said
 
 
 def signs(repo: Repository) -> bool:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError, RaceError, RefusedError
 from git_parallel.git import Repository
-from git_parallel.integrate import advance, changes, hooks, merged, merges, message
+from git_parallel.integrate import advance, changes, firstred, hooks, merged, merges, message
 from git_parallel.integrate.chain import Chain, ImpossibleError, Step
 from git_parallel.integrate.checkout import OverlapError
 from git_parallel.integrate.person import Link, Person, QuitError, outcome
@@ -225,21 +225,13 @@ class Landing:
             )
 
     def _refuse_unmet(self, branch: Branch, onto: str, links: Sequence[Link]) -> None:
-        """A branch may hold the work of those it depends on: that must have landed by its own approval."""
         if not branch.depends:
             return
-        taken = [*self.merge.landed, *(link.branch for link in links)]
-        landed = {other.task for other in taken if other.run == branch.run}
-        missing = [task for task in branch.depends if task not in landed]
-        if not missing:
-            return
-        from git_parallel.integrate import prepare  # noqa: PLC0415 (only where tasks depend on others)
+        from git_parallel.integrate import dependencies  # noqa: PLC0415 (only where tasks depend on others)
 
-        heads = prepare.dependency_heads(self.repo, branch)
-        for task in missing:
-            contained = (self.repo.common.succeeds("merge-base", "--is-ancestor", head, onto) for head in heads[task])
-            if not any(contained):
-                raise ImpossibleError("refused", f"it depends on task {task}, which has not landed")
+        taken = [*self.merge.landed, *(link.branch for link in links)]
+        if (task := dependencies.unmet(self.repo, branch, taken, onto)) is not None:
+            raise ImpossibleError("refused", f"it depends on task {task}, which has not landed")
 
     def _compared(self, links: Sequence[Link]) -> list[Link]:
         """Find what each link changes; return those before the first that no folding file system could hold."""
@@ -257,22 +249,11 @@ class Landing:
         """Run the checks; return the links before the first that is red, which is settled."""
         if not self.merge.checks or not links:
             return list(links)
-        last = self._check(links[-1])
-        if last.green:
-            return [*links[:-1], last]
-        # The first `green` links are good together, the first `red` are not.
-        green, red = 0, len(links)
-        good, bad = None, last
-        while red - green > 1:
-            middle = (green + red) // 2
-            tried = self._check(links[middle - 1])
-            if tried.green:
-                green, good = middle, tried
-            else:
-                red, bad = middle, tried
-        bad.branch.checks, bad.branch.tree = list(bad.checks), bad.step.tree
-        self._settle(bad.branch, "red", f"{bad.checks[-1].command}: {outcome(bad.checks[-1])}")
-        return [*links[: green - 1], good] if good is not None else []
+        good, bad = firstred.search(links, self._check)
+        if bad is not None:
+            bad.branch.checks, bad.branch.tree = list(bad.checks), bad.step.tree
+            self._settle(bad.branch, "red", f"{bad.checks[-1].command}: {outcome(bad.checks[-1])}")
+        return good
 
     def _check(self, link: Link) -> Link:
         if self._checks is None:
@@ -353,7 +334,7 @@ class Landing:
             back=before,
         )
         try:
-            advance.advance(self.repo, move, self.files, self.events, (self._held.descriptor,))
+            places = advance.advance(self.repo, move, self.files, self.events, (self._held.descriptor,))
         except BaseException:
             for branch in branches:
                 branch.settle("waiting")
@@ -364,6 +345,9 @@ class Landing:
         self._save()
         for branch in branches:
             self.person.told(self.merge, branch)
+        for place in places:
+            for line in hooks.after(self.repo, place.git, self.merge.strategy):
+                self.person.noted(line)
 
     def _stop(self, branch: Branch, onto: str, error: ImpossibleError) -> None:
         """Leave a conflict to the person."""

@@ -114,6 +114,14 @@ def short(target: str) -> str:
 # --- reading -----------------------------------------------------------------------------------------
 
 
+def newest(repo: Repository) -> str:
+    """The id of the last landing that was begun here; empty when there was none."""
+    try:
+        return max(os.listdir(State(repo.common_dir).merges), default="")
+    except FileNotFoundError:
+        return ""
+
+
 def live(repo: Repository) -> list[str]:
     """The landings that are not complete: at work, stopped at a conflict, or dead. Oldest first."""
     state = State(repo.common_dir)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 
 from msgspec import Struct
 
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
-from git_parallel.integrate import checkout, plan, verdicts, workers
-from git_parallel.integrate.plan import Branch, Merge, Strategy
+from git_parallel.integrate import checkout, merges, plan, verdicts, workers
+from git_parallel.integrate.plan import Merge, Strategy
 from git_parallel.integrate.workers import Candidate
 from git_parallel.layout import HEADS, State
 from git_parallel.plan.config import Config
-from git_parallel.store import handles, objects, reading
+from git_parallel.plan.ids import new_id
+from git_parallel.store import handles, objects
 from git_parallel.supervisor.journal import timestamp
 from git_parallel.worktrees import submodules
 
@@ -69,7 +69,7 @@ def prepare(repo: Repository, request: Request) -> Draft:
     waiting = {branch.run for branch in branches if branch.state == "waiting"}
     ours = [(spec.checks, spec.subdir) for spec in specs if spec.run in waiting]
     merge = Merge(
-        merge=merge_id(),
+        merge=new_id(after=merges.newest(repo)),
         created=timestamp(),
         person=objects.identity(repo)[1],
         argv=tuple(request.argv),
@@ -102,12 +102,6 @@ def prepare(repo: Repository, request: Request) -> Draft:
         for doubt in submodules.only_here(repo, one.worktree, one.base, one.tip)
     ]
     return Draft(merge, candidates, tuple(dict.fromkeys(foreign)) if request.checks else (), doubts)
-
-
-def merge_id(now: float | None = None) -> str:
-    """A new landing's id, of the same form as a run's."""
-    moment = time.gmtime(time.time() if now is None else now)
-    return time.strftime("%Y%m%dT%H%M%SZ", moment) + "-" + os.urandom(2).hex()
 
 
 def _target(repo: Repository, request: Request, candidates: Sequence[Candidate]) -> str:
@@ -144,23 +138,4 @@ def _commit(repo: Repository, target: str) -> str:
     raise UsageError(f"target '{target.removeprefix(HEADS)}' is not a branch", "list them with: git branch")
 
 
-def dependency_heads(repo: Repository, branch: Branch) -> dict[str, list[str]]:
-    """For each task that a branch depends on, the heads of all workers of that task."""
-    from git_parallel.store import refs  # noqa: PLC0415 (only where tasks depend on others)
-
-    recorded = reading.read(repo, branch.run)
-    if recorded is None:
-        return {task: [] for task in branch.depends}
-    spec, results = recorded.spec(), recorded.results()
-    tips = refs.read(repo, *(HEADS + job.branch for job in spec.jobs))
-    found: dict[str, list[str]] = {task: [] for task in branch.depends}
-    for job in spec.jobs:
-        if job.task in found:
-            result = results.get(job.worker)
-            head = tips.get(HEADS + job.branch) or (result.head if result else None)
-            if head is not None and head != spec.base:
-                found[job.task].append(head)
-    return found
-
-
-__all__ = ["Draft", "Request", "Strategy", "dependency_heads", "merge_id", "prepare"]
+__all__ = ["Draft", "Request", "Strategy", "prepare"]

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
-from git_parallel.layout import HEADS, RUNS, State, run_ref
+from git_parallel.layout import HEADS, RUNS, State, away_ref, run_ref
 from git_parallel.plan.model import RunSpec, decode_spec
 from git_parallel.store import refs
 from git_parallel.store.objects import batch
@@ -45,9 +45,9 @@ class Handle(Struct, frozen=True):
 def resolve(repo: Repository, words: Sequence[str], *, default: Sequence[str] = (LAST,)) -> list[Handle]:
     """Return what each of ``words`` names (without any, each of ``default``), each thing once, in order.
 
-    A word is a live worker's number (its branch exists; the newest run that has it), ``<id>``,
-    ``<id>/<n>``, ``last``, ``last/<n>``, a worker's branch, or a beginning of a run's id that only one run
-    has. Raises UsageError for any other, with what comes near.
+    A word is a live worker's number (its branch exists; the newest run that has it, else the only fetched run),
+    ``<id>``, ``<id>/<n>``, ``last``, ``last/<n>``, a worker's branch, or a beginning of a run's id that only one
+    run has. Raises UsageError for any other, with what comes near.
     """
     words = words or default
     known = _Known(repo, frozenset(int(word) for word in words if _NUMBER.fullmatch(word)))
@@ -59,6 +59,11 @@ def _resolve(known: _Known, word: str) -> Handle:
         run = known.run_of_live_worker(int(word))
         if run is not None:
             return Handle(run, int(word))
+        if away := known.runs_elsewhere(int(word)):
+            if len(away) > 1:
+                handles = [f"{run}/{word}" for run in away[:_NAMED]]
+                raise UsageError(f"worker {word} is ambiguous: {len(away)} fetched runs have one", *handles)
+            return Handle(away[0], int(word))
         if len(word) < _SHORTEST_DIGITS:
             raise _no_live_worker(known, word)
     handle = _run(known, word) or _worker(known, word) or _branch(known, word)
@@ -204,6 +209,12 @@ class _Known(Struct, dict=True):
     def run_of_live_worker(self, number: int) -> str | None:
         """The newest run whose worker of this number still has its branch; one with live files is newer than others."""
         return self._owners_with_files.get(number) or self._owners_with_records.get(number)
+
+    def runs_elsewhere(self, number: int) -> list[str]:
+        """The fetched runs that have a worker of this number whose branch came along, the newest first."""
+        jobs = [(run, job) for run, spec in self.older_specs.items() for job in spec.jobs if job.worker == number]
+        there = refs.read(self.repo, *(away_ref(run, job.branch) for run, job in jobs))
+        return sorted((run for run, job in jobs if away_ref(run, job.branch) in there), reverse=True)
 
     @cached_property
     def _owners_with_files(self) -> dict[int, str]:

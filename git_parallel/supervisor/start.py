@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +25,7 @@ from git_parallel.layout import HEADS, RunFiles, State
 from git_parallel.plan import assign, programs
 from git_parallel.plan.config import Config
 from git_parallel.plan.configfile import PROJECT_FILE
+from git_parallel.plan.ids import new_id
 from git_parallel.plan.model import Job, Limits, RunSpec, Task, encode
 from git_parallel.render import text
 from git_parallel.store import objects, record, refs, snapshots
@@ -37,8 +36,6 @@ from git_parallel.supervisor.journal import Journal, timestamp
 from git_parallel.supervisor.surroundings import Surroundings
 
 _TRIES = 5
-# How far apart the ids of two runs of one second may be.
-_STEP = 256
 
 # Programs that are used without being named, the first installed one first.
 DEFAULT_PROGRAMS = ("claude", "codex", "opencode", "gemini", "aider", "architect")
@@ -109,7 +106,7 @@ def plan_run(repo: Repository, request: Request) -> Draft:
     if target is None:
         warnings.append("HEAD is detached: name the branch to land on with --target when you merge")
     spec = RunSpec(
-        run=run_id(after=max(view.known_runs(State(repo.common_dir)), default="")),
+        run=new_id(after=max(view.known_runs(State(repo.common_dir)), default="")),
         created=timestamp(),
         argv=tuple(request.argv),
         person=objects.identity(repo)[1],
@@ -196,17 +193,6 @@ def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
     begun = {job.worker: rounds.first(spec, job) for job in spec.jobs}
     context = prepare(repo, spec, run, journal, before=draft.before, rounds=begun, features=features)
     return context, held
-
-
-def run_id(now: float | None = None, after: str = "") -> str:
-    """A new run's id: ``20261129T165000Z-7f3a`` sorts by time, behind ``after`` even in the same second."""
-    moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(time.time() if now is None else now))
-    before, _, number = after.partition("-")
-    chosen = int.from_bytes(os.urandom(2), "big") >> 1  # the upper half is for those that come behind
-    if before == moment:
-        with suppress(ValueError):
-            chosen = (int(number, 16) + 1 + chosen % _STEP) & 0xFFFF
-    return f"{moment}-{chosen:04x}"
 
 
 def _preset(repo: Repository, config: Config) -> Preset:

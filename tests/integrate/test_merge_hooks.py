@@ -137,3 +137,52 @@ def test_the_committer_is_the_person(repo):
     assert repo.git("log", "-1", "--format=%an <%ae> %cn <%ce>", "main") == (
         "A U Thor <author@example.com> C O Mitter <committer@example.com>"
     )
+
+
+AFTER = ("post-merge", "post-commit", "post-checkout", "post-rewrite")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "ran"),
+    [
+        ("merge", ["post-merge 0"]),
+        ("squash", ["post-merge 1", "post-commit "]),
+        ("rebase", ["post-merge 0"]),
+        ("ff", ["post-merge 0"]),
+    ],
+)
+def test_after_a_landing_into_a_checkout_the_hooks_run_that_git_would_run(repo, tmp_path, strategy, ran):
+    seen = tmp_path / "seen"
+    for name in AFTER:
+        hook(repo, name, f'echo "{name} $1" >> "{seen}"; pwd >> "{seen}.where"; cat one >> "{seen}.one" || :')
+    run = landable(repo, {"one": "1\n"})
+    assert run.merge("--strategy", strategy)[0] == 0
+    assert seen.read_text().splitlines() == ran
+    assert {*(tmp_path / "seen.where").read_text().splitlines()} == {str(repo.path)}
+    assert {*(tmp_path / "seen.one").read_text().splitlines()} == {"1"}  # the files had followed
+    if strategy == "merge":
+        seen.unlink()
+        repo.git("switch", "-q", "-c", "theirs", run.base)
+        seen.unlink()
+        repo.git("merge", "-q", "--no-ff", "--no-edit", "architect/parallel-1")
+        assert seen.read_text().splitlines() == ran
+
+
+def test_no_hook_runs_after_a_landing_where_no_checkout_follows(repo, tmp_path):
+    for name in AFTER:
+        hook(repo, name, f'echo {name} >> "{tmp_path}/seen"')
+    run = landable(repo, {"one": "1\n"})
+    repo.git("switch", "-q", "-c", "elsewhere")
+    (tmp_path / "seen").unlink()
+    assert run.merge()[0] == 0
+    assert not (tmp_path / "seen").exists()
+
+
+def test_what_a_hook_says_afterwards_is_told_and_its_failure_changes_nothing(repo):
+    hook(repo, "post-merge", "echo dependencies changed; exit 3")
+    run = landable(repo, {"one": "1\n"})
+    done = repo.parallel("merge", "--yes")
+    assert done.returncode == 0
+    assert "note: dependencies changed" in done.stderr
+    assert "note: the hook post-merge failed with exit code 3; what has landed stays landed" in done.stderr
+    assert repo.git("rev-parse", "main") != run.base

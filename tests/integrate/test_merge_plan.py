@@ -7,6 +7,7 @@ import string
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from landings import landable
 
 from git_parallel.integrate.message import compose, trailers, with_trailers
 from git_parallel.integrate.plan import Branch, Checked, Merge, decode, document, encode, exit_code, ordered
@@ -161,3 +162,14 @@ def test_a_landing_survives_being_written():
     assert [one["state"] for one in shown["branches"]] == ["landed", "red"]
     assert (shown["branches"][1]["check"], shown["branches"][1]["log"]) == ("make test", "/log")
     assert shown["branches"][0]["commit"] == "d" * 40
+
+
+def test_what_a_fetched_branch_depends_on_is_looked_for_among_the_fetched_heads(repo):
+    run = landable(repo, {"one": "1\n"}, {"two": "2\n"}, depends={2: ("t1",)}, live=False)
+    for number in (1, 2):
+        repo.git("update-ref", f"refs/architect/heads/{run.run}/architect/parallel-{number}", run.heads[number - 1])
+        repo.git("update-ref", "-d", f"refs/heads/architect/parallel-{number}")
+    repo.git("branch", "architect/parallel-1", repo.commit("mine", {"mine": "m\n"}))  # on main already, and not theirs
+    code, document, _ = run.merge(f"{run.run}/2")
+    assert (code, run.states(document)) == (5, {2: "refused"})
+    assert document["branches"][0]["why"] == "it depends on task t1, which has not landed"

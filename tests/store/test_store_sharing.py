@@ -118,6 +118,33 @@ def test_two_people_review_different_workers_at_once_and_nothing_is_lost(ann, bo
     assert "nothing new" in bob.do("fetch")
 
 
+def test_a_bare_number_names_a_fetched_worker_when_it_is_the_only_one(ann, bob):
+    run = ann.run("echo one > one", "echo two > two")
+    ann.do("push")
+    bob.do("fetch")
+    give(bob, "--approve", "2")
+    assert bob.verdicts(run) == {2: "approved by Bob"}
+    assert "there is no worker 3" in bob.do("show", "3", code=2)
+    bob.run("echo mine > mine")  # his own come first
+    give(bob, "--reject", "1", "-m", "no")
+    assert bob.verdicts(run) == {2: "approved by Bob"}
+
+
+def test_a_bare_number_of_several_fetched_runs_is_ambiguous(ann, bob):
+    runs = [ann.run("echo one > one"), ann.run("echo two > two")]
+    ann.repo.git("branch", "-m", "architect/parallel-2", "x")
+    ann.do("cleanup", code=None)
+    runs.append(ann.run("echo three > three"))
+    ann.do("push")
+    bob.do("fetch")
+    said = bob.do("review", "--approve", "1", code=None)
+    numbers = {run: ann.repo.git("ls-tree", "--name-only", f"{RUNS}/{run}:workers") for run in runs}
+    alike = [run for run in runs if numbers[run] == "1"]
+    assert len(alike) == 2
+    assert "worker 1 is ambiguous: 2 fetched runs have one" in said
+    assert all(f"{run}/1" in said for run in alike)
+
+
 def test_a_fetched_run_is_reviewed_and_merged_without_a_branch_of_its_own(ann, bob):
     run = ann.run("echo one > one", "echo two > two", options=("--check", "true"))
     head = ann.head(run, 1)
