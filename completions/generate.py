@@ -29,6 +29,7 @@ KINDS = {
     "DIRECTORY": "directory",
     "FILE": "file",
     "MERGE": "merges",
+    "MODEL": "models",
     "N": "",
     "NAME": "settings",
     "NAME|COMMAND": "programs",
@@ -46,6 +47,7 @@ KINDS = {
     "WHEN": "",
     "WHERE": "",
     "WORKER": "handles",
+    "agents test": "trials",
     "restore NAME": "",
     "restore RUN|WORKER": "removed",
 }

@@ -120,9 +120,9 @@ __git_parallel_describe ()
 		argument=remotes
 		;;
 	agents)
-		options="--json --help"
-		kinds=""
-		argument=none
+		options="--model --timeout --trust --json --help"
+		kinds="--model=models --timeout=none"
+		argument=trials
 		;;
 	config)
 		options="--show-origin --json -z --schema --config --help"

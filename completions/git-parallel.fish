@@ -249,7 +249,11 @@ complete -c git-parallel -n '__git_parallel_using fetch' -s q -l quiet -d 'Print
 complete -c git-parallel -n '__git_parallel_using fetch' -k -a '(__git_parallel_words remotes)'
 
 complete -c git-parallel -n __git_parallel_first -k -a agents -d 'the programs that can do the work'
+complete -c git-parallel -n '__git_parallel_using agents' -l model -x -k -a '(__git_parallel_list models)' -d 'Model for the test (default: the first that is configured)'
+complete -c git-parallel -n '__git_parallel_using agents' -l timeout -x -d 'Time for the test (default: 300)'
+complete -c git-parallel -n '__git_parallel_using agents' -l trust -d 'Approve what .git-parallel.yaml says of programs'
 complete -c git-parallel -n '__git_parallel_using agents' -l json -d 'Print one JSON document'
+complete -c git-parallel -n '__git_parallel_using agents' -k -a '(__git_parallel_words trials)'
 
 complete -c git-parallel -n __git_parallel_first -k -a config -d 'what is in force, and from where'
 complete -c git-parallel -n '__git_parallel_using config' -l show-origin -d 'Say where each value comes from, before it'

@@ -9,18 +9,26 @@ from typing import TYPE_CHECKING
 import click
 
 from git_parallel.cli import _common
-from git_parallel.errors import ParallelError
+from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository
 
 if TYPE_CHECKING:
     from git_parallel.agents.installed import Program
     from git_parallel.plan.programs import Programs
+    from git_parallel.supervisor.trial import Trial
 
 
 @click.command()
+@click.argument("words", nargs=-1, metavar="[test PROGRAM]")
+@click.option("--model", metavar="MODEL", help="Model for the test (default: the first that is configured).")
+@click.option("--timeout", type=float, default=300.0, metavar="SECONDS", help="Time for the test (default: 300).")
+@click.option("--trust", is_flag=True, help="Approve what .git-parallel.yaml says of programs.")
 @_common.json_option
-def command(as_json: bool) -> int:
+def command(words: Sequence[str], *, model: str | None, timeout: float, trust: bool, as_json: bool) -> int:
     """List the programs that can do the work: which are installed, and what each can do.
+
+    'test PROGRAM' tries one: it gets a tiny task in a repository made for it and removed again, and what worked
+    is told. That may cost a little money. The exit code is 1 when something did not work.
 
     Each installed program is asked for its version; those of which the project's .git-parallel.yaml says
     something are not started. A limit that a program does not know itself is kept by git parallel.
@@ -29,7 +37,9 @@ def command(as_json: bool) -> int:
     from git_parallel.render import terminal  # noqa: PLC0415
     from git_parallel.supervisor import view  # noqa: PLC0415
 
-    known, repo = _configured()
+    if words:
+        return _test(words, model=model, timeout=timeout, trusted=trust, as_json=as_json)
+    known, repo, _ = _configured()
     top = repo.top if repo is not None else None
     programs = installed.look(known.agents, known.locate, unapproved=known.project, cwd=top)
     default = _default(programs)
@@ -46,15 +56,44 @@ def command(as_json: bool) -> int:
     return 0
 
 
-def _configured() -> tuple[Programs, Repository | None]:
-    """What the person and the project say of programs; outside a repository, the person alone."""
+def _test(words: Sequence[str], *, model: str | None, timeout: float, trusted: bool, as_json: bool) -> int:
+    from git_parallel.cli import _trust  # noqa: PLC0415 (not needed for the list)
+    from git_parallel.render import terminal  # noqa: PLC0415
+    from git_parallel.supervisor import trial, view  # noqa: PLC0415
+
+    if words[0] != "test":
+        raise UsageError(f"unknown word '{words[0]}'", "try a program with: git parallel agents test PROGRAM")
+    if len(words) != 2:
+        raise UsageError("test takes one program", "as in: git parallel agents test claude")
+    known, repo, commands = _configured()
+    if repo is not None and known.project:
+        told = "these programs come with the repository's .git-parallel.yaml"
+        _trust.ask(repo, commands, told=told, approved=trusted, attended=False)
+    tried = trial.run(words[1], known, repo, model=model, timeout=timeout)
+    if as_json:
+        _common.write(view.dumps(trial.document(tried)) + "\n")
+    else:
+        colour = repo is not None and terminal.colour(repo.git, sys.stdout)
+        _common.write(trial_table(tried, width=terminal.width(), colour=colour))
+    if tried.interrupted is not None:
+        return 128 + tried.interrupted
+    return 0 if tried.ok else 1
+
+
+def _configured() -> tuple[Programs, Repository | None, Sequence[str]]:
+    """What the person and the project say of programs, and the project's part of it as it has to be approved.
+
+    Outside a repository, it is the person alone.
+    """
     from git_parallel.plan import config, programs  # noqa: PLC0415 (not needed for -h)
 
     try:
         repo = Repository.discover()
     except ParallelError:
-        return programs.load({}, None), None
-    return programs.load(config.load(repo).raw, repo.top), repo
+        return programs.load({}, None), None, ()
+    found = config.load(repo)
+    theirs = [line for line in found.repository_commands() if line.startswith("agents: ")]
+    return programs.load(found.raw, repo.top), repo, theirs
 
 
 def _default(programs: Sequence[Program]) -> str | None:
@@ -93,6 +132,7 @@ def described(programs: Sequence[Program], *, width: int, colour: bool) -> str:
     columns = [
         Column("program", [one.name for one in programs]),
         Column("version", [_version(one) for one in programs], colours=[_colour(one) for one in programs]),
+        Column("minimum", [one.minimum or "-" for one in programs], rank=5),
         Column("steps", [_yes(one.steps) for one in programs], rank=3),
         Column("budget", [_yes(one.budget) for one in programs], rank=3),
         Column("resume", [_yes(one.resume) for one in programs], rank=2),
@@ -101,6 +141,24 @@ def described(programs: Sequence[Program], *, width: int, colour: bool) -> str:
         Column("about", [one.about for one in programs], rank=4, least=16),
     ]
     return "".join(f"{line}\n" for line in table.lay_out(columns, width=width, colour=colour))
+
+
+def trial_table(tried: Trial, *, width: int, colour: bool) -> str:
+    """What was looked at, a line each, and why it failed. Pure."""
+    from git_parallel.render import table, text  # noqa: PLC0415 (not needed for -h)
+    from git_parallel.render.table import Column  # noqa: PLC0415
+
+    shown = {True: ("ok", "green"), False: ("failed", "red"), None: ("-", "dim")}
+    columns = [
+        Column("", [one.what for one in tried.findings]),
+        Column("", [shown[one.ok][0] for one in tried.findings], colours=[shown[one.ok][1] for one in tried.findings]),
+        Column("", [text.fit(one.detail, 400) for one in tried.findings], least=16),
+    ]
+    _, *lines = table.lay_out(columns, width=width, colour=colour)
+    verdict = f"{tried.program}: {'works' if tried.ok else 'does not work as its preset says'}"
+    if not tried.ok and tried.detail:
+        lines.append(text.printable(tried.detail))
+    return "".join(f"{line}\n" for line in (*lines, "", verdict))
 
 
 def _version(program: Program) -> str:

@@ -101,14 +101,21 @@ def models(repo: Repository) -> Words:
 def programs(repo: Repository) -> Words:
     """Presets, and the programs that the repository's configuration defines."""
     from git_parallel.agents import preset  # noqa: PLC0415 (only for programs)
+    from git_parallel.plan import programs as configured  # noqa: PLC0415
     from git_parallel.plan.config import load  # noqa: PLC0415
 
-    raw = load(repo).raw.get("agents") or {}
-    for name in preset.names(raw):
+    known = configured.load(load(repo).raw, repo.top).agents
+    for name in preset.names(known):
         try:
-            yield name, preset.load(name, raw).about
+            yield name, preset.load(name, known).about
         except UsageError:
             yield name, ""
+
+
+def trials(repo: Repository) -> Words:
+    """What `agents` takes."""
+    yield "test", "try a program"
+    yield from programs(repo)
 
 
 def branches(repo: Repository) -> Words:
@@ -169,5 +176,6 @@ KINDS: dict[str, Callable[[Repository], Words]] = {
     "removed": removed,
     "runs": runs,
     "settings": settings,
+    "trials": trials,
     "workers": workers,
 }

@@ -42,7 +42,10 @@ DEFAULT_PROGRAMS = ("claude", "codex", "opencode", "gemini", "aider", "architect
 
 
 class Request(Struct, frozen=True):
-    """What was asked for on the command line. ``workers`` is the number typed there, None when it was not."""
+    """What was asked for on the command line. ``workers`` is the number typed there, None when it was not.
+
+    ``preset`` is the program, where somebody has found it already.
+    """
 
     tasks: Sequence[str]
     config: Config
@@ -52,6 +55,7 @@ class Request(Struct, frozen=True):
     base: str | None = None
     with_changes: bool = False
     allow_empty: bool = False
+    preset: Preset | None = None
 
 
 class Draft(Struct, frozen=True):
@@ -86,7 +90,7 @@ def plan_run(repo: Repository, request: Request) -> Draft:
     for task in tasks:
         if not task.title:
             raise UsageError("a task is empty", "say what is to be done, or leave that --task out")
-    preset = _preset(repo, config)
+    preset = request.preset or _preset(repo, config)
     if config.terminal:
         from git_parallel.supervisor import tmux  # noqa: PLC0415 (few runs have one)
 

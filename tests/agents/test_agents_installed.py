@@ -59,8 +59,8 @@ def test_the_table_and_what_is_said_beside_it(repo, install):
     install("codex", "echo codex-cli 0.99.1")
     done = repo.parallel("agents", env={"COLUMNS": "120"})
     rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
-    assert rows["program"] == ["version", "steps", "budget", "resume", "read-only", "cost", "about"]
-    assert rows["codex"][:6] == ["0.99.1", "-", "-", "yes", "yes", "tokens"]
+    assert rows["program"] == ["version", "minimum", "steps", "budget", "resume", "read-only", "cost", "about"]
+    assert rows["codex"][:7] == ["0.99.1", "0.171.0", "-", "-", "yes", "yes", "tokens"]
     assert rows["gemini"][:2] == ["not", "installed"]
     assert done.stderr.splitlines() == [
         "warning: codex 0.99.1 is older than 0.171.0, the oldest known to work",
