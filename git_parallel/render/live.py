@@ -46,6 +46,7 @@ class Display:
         self, stream: IO[str], *, live: bool, quiet: bool, colour: bool | None = None, limits: Limits = _NO_LIMITS
     ) -> None:
         self._stream = _Patient(stream)
+        self._on_terminal = terminal.can_redraw(stream)
         self._quiet = quiet
         self._limits = limits
         self._colour = live and not os.environ.get("NO_COLOR") if colour is None else colour
@@ -81,6 +82,12 @@ class Display:
             from rich.text import Text  # noqa: PLC0415 (only on a terminal)
 
             self._live.console.print(Text(safe), soft_wrap=True)
+
+    def sound(self, sequence: str) -> None:
+        """Send something that a terminal does not show: a bell, a notification. Elsewhere nothing is sent."""
+        if self._on_terminal and not self._stream.gone:
+            self._stream.write(sequence)
+            self._stream.flush()
 
     @contextmanager
     def aside(self) -> Iterator[None]:

@@ -280,6 +280,8 @@ def _optional(
 
 
 def _action(view: WorkerView) -> str | None:
+    if view.state == "blocked" and view.progress.waiting:
+        return view.progress.waiting
     return view.progress.action if view.state in ("running", "blocked", "paused", "interrupted") else None
 
 

@@ -23,15 +23,15 @@ from git_parallel.plan import halt
 from git_parallel.plan.model import Result, Status
 from git_parallel.render import text
 from git_parallel.render.live import Display
-from git_parallel.store import logs, record
-from git_parallel.supervisor import control, files, liveness, scheduler
+from git_parallel.supervisor import control, liveness, notify, scheduler
+from git_parallel.supervisor.closing import close_record
 from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.finish import unstarted
 from git_parallel.supervisor.lookout import Lookout
 from git_parallel.supervisor.processes import has_job_control
 from git_parallel.supervisor.sampler import Sampler
 from git_parallel.supervisor.scheduler import Purse
-from git_parallel.supervisor.view import WorkerView
+from git_parallel.supervisor.view import RunView, WorkerView
 from git_parallel.supervisor.worker import Worker
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Supervisor:
         self.held = held
         self.display = display
         self._herdr = _herdr(context)
+        self._calls = notify.Calls(context)
         self.queue = [job.worker for job in context.spec.jobs if job.worker in context.rounds]
         self.workers: dict[int, Worker] = {}
         self.results: dict[int, Result] = dict(context.earlier)
@@ -175,8 +176,17 @@ class Supervisor:
             self._ended(value)
 
     def _changed(self, number: int) -> None:
-        worker = self.workers[number]
-        self._show(number, **worker.shown())
+        was = self._views[number].state
+        self._show(number, **self.workers[number].shown())
+        if self._views[number].state == "blocked" != was:
+            self._tell_blocked(number)
+
+    def _tell_blocked(self, number: int) -> None:
+        """A worker waits for a person: let them know."""
+        spec = self.context.spec
+        if spec.bell:
+            self.display.sound(notify.words_of_one(self._views[number]))
+        self._calls.blocked(RunView(spec, "running", os.getpid(), list(self._views.values()), spec.created), number)
 
     def _ended(self, number: int) -> None:
         worker = self.workers[number]
@@ -206,6 +216,8 @@ class Supervisor:
             worker.watch(files_changed=changed.get(number), usage=usage.get(number))
             self._views[number] = replace(self._views[number], progress=worker.progress)
         self.display.update(list(self._views.values()), time.time())
+        for warning in self._calls.faults():
+            self.display.message(f"warning: {warning}")
         if self._deadline is not None and self._paused is None and time.monotonic() >= self._deadline:
             self._drain("run_timeout")
             self._stop_all("run_timeout")
@@ -355,6 +367,7 @@ class Supervisor:
     def _end_run(self) -> None:
         """Write the last record and give the run up; a run with an unrecorded worker stays 'interrupted'."""
         context = self.context
+        self._calls.close()
         if context.terminal is not None:
             context.terminal.close()
         context.host.close()
@@ -382,20 +395,3 @@ def _herdr(context: Context) -> Herdr | None:
 
     repo = context.repo
     return Herdr(path, cwd=repo.top or repo.main_top or repo.common_dir, agent=context.preset.name)
-
-
-def close_record(context: Context, results: dict[int, Result]) -> None:
-    """Write a run's last record: all events, the summary, and the ends of the agents' output beside it."""
-    spec = context.spec
-    counts: dict[str, int] = {}
-    for result in results.values():
-        counts[result.status] = counts.get(result.status, 0) + 1
-    summary = ", ".join(f"{number} {status}" for status, number in sorted(counts.items()))
-    record.write(
-        context.repo,
-        spec.run,
-        {"events.jsonl": files.read(context.files.journal) or b""},
-        subject=f"run ended: {summary}",
-        trailers=[("Architect-Event", "run-ended"), ("Architect-State", "ended")],
-    )
-    logs.write_logs(context.repo, spec.run, {number: context.files.worker(number).log for number in results})

@@ -1,16 +1,20 @@
-"""Tells the person that a run has ended: their ``notify`` command, and words for the terminal."""
+"""Tells the person that a run has ended or a worker waits for them: by a command of theirs, and words for the terminal.
+
+Nothing here is a failure.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from git_parallel.errors import ParallelError
 from git_parallel.git import clean_environment
 from git_parallel.render import table, text
 from git_parallel.supervisor import files, view
 from git_parallel.supervisor.context import Context
-from git_parallel.supervisor.host import Ending, GuardHost, GuardSpec
-from git_parallel.supervisor.view import RunView
+from git_parallel.supervisor.host import Ending, Guard, GuardHost, GuardSpec
+from git_parallel.supervisor.view import RunView, WorkerView
 
 _TIMEOUT = 30.0  # seconds
 _GRACE = 2.0
@@ -20,35 +24,82 @@ _OSC, _END = "\x1b]9;", "\x1b\\"  # a notification, to terminals that know it; t
 
 def run_command(context: Context, shown: RunView) -> str | None:
     """Run the ``notify`` command with the run's document on its standard input; return a warning if it failed."""
-    spec = context.spec
-    if spec.notify is None:
+    if context.spec.notify is None:
         return None
-    place = context.files.notify
-    told, output = os.path.join(place, "run.json"), os.path.join(place, "output.log")
     try:
-        os.makedirs(place, exist_ok=True)
-        files.replace(told, view.dumps(view.document(shown)).encode())
-        host = GuardHost(os.path.join(place, "guard.log"))
+        os.makedirs(context.files.notify, exist_ok=True)
+        host = GuardHost(os.path.join(context.files.notify, "guard.log"))
         try:
-            guard = host.start(
-                GuardSpec(
-                    argv=("/bin/sh", "-c", spec.notify),
-                    cwd=_directory(context),
-                    env=clean_environment(),
-                    stdin=told,
-                    stdout=output,
-                    timeout=_TIMEOUT,
-                    grace=_GRACE,
-                    ending=os.path.join(place, "exit.json"),
-                )
-            )
-            ending = guard.wait()
+            ending = _start(context, host, "run", view.document(shown)).wait()
         finally:
             host.close()
     except (ParallelError, OSError) as error:
         return f"the notify command could not be run: {error}"
+    return _warning(context, ending)
+
+
+class Calls:
+    """Calls of the ``notify`` command while the run goes on: nobody waits for one, and none outlives the run."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._guards: list[Guard] = []
+        self._count = 0
+
+    def blocked(self, shown: RunView, worker: int) -> None:
+        """Tell that a worker waits for a person: the run's document, with ``event`` and ``worker``."""
+        context = self._context
+        if context.spec.notify is None:
+            return
+        self._count += 1
+        document = {**view.document(shown), "event": "blocked", "worker": worker}
+        try:
+            os.makedirs(context.files.notify, exist_ok=True)
+            self._guards.append(_start(context, context.host, f"blocked-{self._count}", document))
+        except (ParallelError, OSError) as error:
+            context.journal.append("note", worker=worker, reason=f"the notify command could not be run: {error}")
+
+    def faults(self) -> list[str]:
+        """What went wrong with those that have ended since the last time."""
+        over = [(guard, ending) for guard in self._guards if (ending := guard.wait(0)) is not None]
+        self._guards = [guard for guard in self._guards if guard not in [one for one, _ in over]]
+        return [warning for _, ending in over if (warning := _warning(self._context, ending)) is not None]
+
+    def close(self) -> None:
+        """End those that still run."""
+        for guard in self._guards:
+            guard.kill("the run has ended")
+        for guard in self._guards:
+            guard.wait(_GRACE)
+
+
+def _start(context: Context, host: GuardHost, name: str, document: Mapping[str, object]) -> Guard:
+    """Start the command with ``document`` on its standard input. Raises ParallelError and OSError."""
+    assert context.spec.notify is not None
+    place = context.files.notify
+    told = os.path.join(place, f"{name}.json")
+    files.replace(told, view.dumps(document).encode())
+    return host.start(
+        GuardSpec(
+            argv=("/bin/sh", "-c", context.spec.notify),
+            cwd=_directory(context),
+            env=clean_environment(),
+            stdin=told,
+            stdout=_output(context),
+            timeout=_TIMEOUT,
+            grace=_GRACE,
+            ending=os.path.join(place, f"{name}.exit.json"),
+        )
+    )
+
+
+def _output(context: Context) -> str:
+    return os.path.join(context.files.notify, "output.log")
+
+
+def _warning(context: Context, ending: Ending | None) -> str | None:
     wrong = fault(ending)
-    return f"the notify command {wrong}; what it wrote: {output}" if wrong else None
+    return f"the notify command {wrong}; what it wrote: {_output(context)}" if wrong else None
 
 
 def _directory(context: Context) -> str:
@@ -70,6 +121,14 @@ def fault(ending: Ending | None) -> str | None:
 
 
 def words(shown: RunView) -> str:
-    """What is sent to the terminal. Pure."""
-    said = text.printable(f"git parallel: run {shown.state}: {table.tally(shown.workers)}")
-    return f"{_OSC}{said}{_END}{_BELL}"
+    """What is sent to the terminal when a run has ended. Pure."""
+    return _sequence(f"run {shown.state}: {table.tally(shown.workers)}")
+
+
+def words_of_one(worker: WorkerView) -> str:
+    """What is sent to the terminal when a worker waits for a person. Pure."""
+    return _sequence(f"worker {worker.worker} {table.state(worker)}: {worker.progress.waiting or worker.title}")
+
+
+def _sequence(said: str) -> str:
+    return f"{_OSC}git parallel: {text.printable(said)}{_END}{_BELL}"

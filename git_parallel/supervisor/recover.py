@@ -21,14 +21,14 @@ from git_parallel.layout import RunFiles, State
 from git_parallel.plan.model import Job, Result, RunSpec, decode_result, decode_spec
 from git_parallel.store import record
 from git_parallel.supervisor import capture, files, journal, leftovers, liveness, rounds, view
+from git_parallel.supervisor.agent import said
+from git_parallel.supervisor.closing import close_record
 from git_parallel.supervisor.context import Context, guard_log, prepare
 from git_parallel.supervisor.finish import Attempt, finish, unstarted
 from git_parallel.supervisor.host import Ending, read_ending
 from git_parallel.supervisor.journal import Event, Journal
-from git_parallel.supervisor.loop import close_record
 from git_parallel.supervisor.processes import GUARDS, kill_all, marked
 from git_parallel.supervisor.surroundings import Surroundings
-from git_parallel.supervisor.worker import said
 
 REASON = "supervisor_died"
 

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from git_parallel.agents.readers import Reader
 from git_parallel.supervisor.activity import Activity, Usage
 
+if TYPE_CHECKING:
+    from git_parallel.supervisor.attention import Notices, Sign
+
 # Output is read in pieces of this size, so that a gigabyte of it costs no memory.
 CHUNK = 1 << 18
 _MOST_AT_ONCE = 16 * CHUNK
 _ERRORS_KEPT = 1 << 16
+QUIET = 3.0  # seconds without output and use of the processor, after which an agent may be waiting for a person
 
 
 class Watching(Struct):
-    """One attempt. ``errors`` is the file of standard error where it is parted from the output at ``path``."""
+    """One attempt. ``errors`` is the file of standard error where it is parted from the output at ``path``.
+
+    ``notices`` is there when the agent has a terminal.
+    """
 
     reader: Reader
     path: str
@@ -24,6 +32,7 @@ class Watching(Struct):
     offset: int
     errors_offset: int
     activity: Activity
+    notices: Notices | None = None
 
     def look(self, now: float, usage: Usage | None) -> bool:
         """Read some of what is new and note what the worker does; say whether it wrote output or used the processor."""
@@ -46,8 +55,23 @@ class Watching(Struct):
                     self.offset += len(data)
                     left = None if left is None else left - len(data)
                     self.reader.feed(data)
+                    if self.notices is not None:
+                        self.notices.feed(data)
         except FileNotFoundError:
             return
+
+    def sign(self, now: float) -> Sign | None:
+        """Say whether the agent waits for a person, as far as the last :meth:`look` has seen."""
+        quiet, asked = now - self.activity.busy, self.reader.progress.waiting
+        if quiet < QUIET or (self.notices is None and asked is None):
+            return None
+        from git_parallel.supervisor import attention  # noqa: PLC0415 (few agents wait for anybody)
+
+        notice, waits = None, None
+        if self.notices is not None:
+            notice = self.notices.last
+            waits = attention.waiting(self.activity.usage.processes if self.activity.usage else ())
+        return attention.sign(quiet, asked=asked, notice=notice, waits=waits)
 
     @property
     def written(self) -> int:

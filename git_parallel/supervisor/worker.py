@@ -19,17 +19,16 @@ import msgspec
 from git_parallel import worktrees
 from git_parallel.agents import launch
 from git_parallel.agents.claim import Claim
-from git_parallel.agents.readers import Reader, reader_for
 from git_parallel.errors import ParallelError
 from git_parallel.layout import HEADS, WorkerFiles
 from git_parallel.plan.model import Job, Result
 from git_parallel.store import refs
-from git_parallel.supervisor import files, limits, outcome, rounds
-from git_parallel.supervisor.activity import Activity, Usage
+from git_parallel.supervisor import agent, files, limits, outcome, rounds
+from git_parallel.supervisor.activity import Usage
 from git_parallel.supervisor.checkpoints import Checkpoints
 from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.finish import Attempt, TemporaryDirectory, finish
-from git_parallel.supervisor.host import Ending, Guard, GuardSpec
+from git_parallel.supervisor.host import Ending, Guard
 from git_parallel.supervisor.journal import timestamp
 from git_parallel.supervisor.view import Progress
 from git_parallel.supervisor.watching import Watching, size
@@ -146,6 +145,7 @@ class Worker:
             now = time.monotonic()
             self.stirred = self._watching.look(now, usage) or self.stirred
             seen = self._watching.reader.progress
+            sign = self._watching.sign(now) if self._paused is None else None
             rss = usage.rss if usage is not None else None
             self._peak_rss = max(self._peak_rss, rss or 0)
             cost = self._total(rounds.own_cost(self.context.preset, seen.cost, self._reported))
@@ -156,7 +156,7 @@ class Worker:
                 files=self.progress.files if files_changed is None else files_changed,
                 rss=rss,
                 trouble=seen.trouble,
-                waiting=seen.waiting,
+                waiting=sign.what if sign is not None else seen.waiting,
                 retries=seen.retries,
                 denials=seen.denials,
             )
@@ -166,6 +166,10 @@ class Worker:
                     files.replace(self.files.progress, msgspec.json.encode(self.progress))
             idle = now - self._watching.activity.busy if self._paused is None else None
             reading = limits.Reading(idle=idle, memory=rss, output=self._watching.written, disk=self.disk)
+        if sign is not None:
+            self.transition("blocked", source=sign.source, reason="needs input", waiting=sign.what, of=("running",))
+        else:
+            self.transition("running", source="process", of=("blocked",))
         if self.budget is not None and cost is not None and cost >= self.budget:
             self.stop("budget")
         if (over := limits.exceeded(self.context.spec.limits, reading)) is not None:
@@ -264,7 +268,18 @@ class Worker:
             return None, None
         temporary = TemporaryDirectory(context, job)
         self._choose_session()
-        command = launch.build(context.preset, self._values())
+        command = launch.build(
+            context.preset,
+            agent.values(
+                context,
+                job,
+                self._round,
+                task_file=self.files.prompt,
+                budget=self.budget,
+                session=self._session,
+                attempt=self._attempt,
+            ),
+        )
         environment = {**context.environment(job, temporary.path), **command.env}
         for name in command.unset:
             environment.pop(name, None)
@@ -281,34 +296,9 @@ class Worker:
             session=self._session,
             offset=offset,
         )
-        terminal = context.terminal
-        if terminal is not None:
-            environment = terminal.environment(environment)
-        errors = self.files.errors if command.separate_errors else None
-        watching = Watching(
-            reader_for(context.preset, self.files.top, worktree=job.worktree, model=job.model),
-            self.files.log,
-            errors,
-            offset,
-            size(self.files.errors),
-            Activity.begin(time.monotonic()),
-        )
+        watching = agent.watching(context, job, self.files, command)
         with temporary:
-            guard = context.host.start(
-                GuardSpec(
-                    argv=command.argv,
-                    cwd=context.start_directory(job),
-                    env=environment,
-                    stdin=command.stdin_file,
-                    stdout=self.files.log,
-                    stderr=errors,
-                    timeout=context.spec.limits.timeout_per_worker,
-                    grace=context.spec.grace,
-                    stop=context.preset.stop,
-                    ending=self.files.ending,
-                    terminal=terminal.address(job.worker) if terminal is not None else None,
-                )
-            )
+            guard = context.host.start(agent.guard_spec(context, job, self.files, command, environment))
             with self._lock:
                 self._guard, self._watching = guard, watching
                 stopped, now = self._stopped, self._now
@@ -319,7 +309,7 @@ class Worker:
         with self._lock:
             self._guard, self._watching, self._paused = None, None, None
             watching.read()
-            claim = self._account(said(watching.reader, ending, watching.last_errors())) if ending else None
+            claim = self._account(agent.said(watching.reader, ending, watching.last_errors())) if ending else None
         return ending, claim
 
     def _choose_session(self) -> None:
@@ -363,23 +353,6 @@ class Worker:
         self.open_window()
         self._stand_still()
 
-    def _values(self) -> launch.LaunchValues:
-        context, job = self.context, self.job
-        return launch.LaunchValues(
-            task=self._round.prompt,
-            task_file=self.files.prompt,
-            model=job.model,
-            role=context.spec.role,
-            worktree=job.worktree,
-            budget=self.budget,
-            timeout=context.spec.limits.timeout_per_worker,
-            max_steps=context.spec.limits.max_steps,
-            session=self._session,
-            resume=self._round.session is not None,
-            attempt=self._attempt,
-            root=os.geteuid() == 0,
-        )
-
     def _again(self, ending: Ending | None, claim: Claim | None) -> bool:
         """Say whether another attempt is to be made."""
         if ending is None or self._stopped is not None or self._tries > self.context.spec.retries:
@@ -419,13 +392,3 @@ class Worker:
             peak_rss=self._peak_rss or None,
         )
         return finish(self.context, self.job, attempt, run_checks=stopped not in ("interrupted", "stopped", "halted"))
-
-
-def said(reader: Reader, ending: Ending, errors: bytes = b"") -> Claim:
-    """What an agent's output and exit say together; where there was no agent, or nobody saw it end, that."""
-    claim = reader.finish(ending.exit_code, ending.signal, errors)
-    if ending.spawn_error is not None:
-        return Claim("failed", "spawn", ending.spawn_error)
-    if ending.ended_by == "guard-died":
-        return msgspec.structs.replace(claim, outcome="failed", reason="guard_died", detail=ending.reason)
-    return claim
