@@ -16,6 +16,7 @@ from typing import IO, NamedTuple
 
 from msgspec import Struct, field
 
+from git_parallel import system
 from git_parallel.errors import GitError, ParallelError
 
 # `git rev-parse --local-env-vars` less GIT_CONFIG_COUNT and GIT_CONFIG_PARAMETERS, which carry what
@@ -74,10 +75,8 @@ class _Calls(NamedTuple):
         global _calls  # noqa: PLW0603 (a cache)
         ours = dict(os.environb)
         if _calls is None or _calls.ours != ours:
-            from shutil import which  # noqa: PLC0415 (once)
-
             environment = {**clean_environment(), **_UNATTENDED}
-            _calls = cls(ours, which("git"), _encoded(environment))
+            _calls = cls(ours, system.which("git"), _encoded(environment))
         return _calls
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
+from git_parallel import system
 from git_parallel.agents import template
 from git_parallel.agents.preset import Channel, Preset
 from git_parallel.errors import UsageError
@@ -105,8 +106,6 @@ def resolve(preset: Preset, *, path: str | None = None, cwd: str | None = None) 
 
     A name with a ``/`` is a file, relative to ``cwd`` (default: where we are). Raises UsageError.
     """
-    import shutil  # noqa: PLC0415 (5 ms, and only before a run)
-
     program = preset.command[0]
     if "/" in program:
         file = os.path.join(cwd or os.getcwd(), os.path.expanduser(program))
@@ -115,7 +114,7 @@ def resolve(preset: Preset, *, path: str | None = None, cwd: str | None = None) 
         if not os.access(file, os.X_OK):
             raise UsageError(f"program '{program}' is not executable", f"chmod +x {program}")
         return os.path.abspath(file)
-    found = shutil.which(program, path=path)
+    found = system.which(program, path=path)
     if found is None:
         hints = (f"install it: {preset.install}",) if preset.install else ()
         if "=" in program:

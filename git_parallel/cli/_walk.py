@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import click
+from msgspec import Struct, field
 
 from git_parallel import errors
 from git_parallel.cli import _act, _common, _keys, _look
@@ -41,8 +41,7 @@ def walk(repo: Repository, words: Sequence[str], *, follow: bool) -> int:
     return Walk(repo, words, follow, Keys.of(repo.git), every=named).run()
 
 
-@dataclass
-class Walk:
+class Walk(Struct, dict=True):
     """One person's way through the workers that ``words`` name. ``every``: also through those already decided."""
 
     repo: Repository

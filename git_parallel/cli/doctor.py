@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from git_parallel.errors import OK, WORKER_FAILED, GitError, ParallelError
@@ -19,7 +17,7 @@ def command(repair: bool, as_json: bool) -> int:
     Only reports, unless --repair is given. Nothing is removed that a ref or the trash does not keep. Exits
     with 1 when something is left that needs attention.
     """
-    from git_parallel.supervisor import doctor  # noqa: PLC0415 (not needed for -h)
+    from git_parallel.supervisor import doctor, view  # noqa: PLC0415 (not needed for -h)
 
     repo = Repository.discover()
     left, shown = 0, []
@@ -38,7 +36,7 @@ def command(repair: bool, as_json: bool) -> int:
             click.echo(f"    {outcome}" if outcome != "found" else f"    repair: {finding.repair or 'by hand'}")
             click.echo(f"hint: {finding.hint}", err=True)
     if as_json:
-        click.echo(json.dumps({"v": 1, "findings": shown}, indent=2))
+        click.echo(view.dumps({"v": 1, "findings": shown}))
     elif not shown:
         click.echo("everything is in order", err=True)
     elif not repair and any(entry["repair"] for entry in shown):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import click
+from msgspec import Struct, field
 
 from git_parallel import errors
 from git_parallel.cli import _common, _keys
@@ -24,8 +24,7 @@ _MESSAGE = ("-m", "--message")
 _FILE = ("-F", "--file")
 
 
-@dataclass
-class Order:
+class Order(Struct):
     """A verdict asked for on the command line: what follows its option, up to the next one."""
 
     option: str

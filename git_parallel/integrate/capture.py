@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from git_parallel import worktrees
 from git_parallel.errors import RefusedError
@@ -29,8 +29,7 @@ from git_parallel.worktrees.uncaptured import Ignored, ignored
 _NOTHING_IGNORED = Ignored()
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(Struct, frozen=True):
     """What was found of a worker and is safe once ``updates`` have been made.
 
     ``head``: the branch's tip, None where there is no branch to remove. ``snapshot``: the commit with what
@@ -50,8 +49,7 @@ class Captured:
     at: str | None = None
 
 
-@dataclass(frozen=True)
-class _Case:
+class _Case(Struct, frozen=True):
     """A worker and the values that its refs have now. ``head`` is the tip of a branch that is to go."""
 
     repo: Repository

@@ -13,14 +13,13 @@ which files :mod:`git_parallel.integrate.halfway` has to bring along.
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
 
-from git_parallel import worktrees
+from git_parallel import system, worktrees
 from git_parallel.errors import GitError, RefusedError
 from git_parallel.git import Git, Repository
 from git_parallel.integrate import changes, halfway
@@ -239,7 +238,7 @@ def hold(place: Checkout, old: str, new: str, changed: Sequence[Changed], *, ind
     try:
         _refuse_operation(place)  # again: one may have begun before the lock
         with suppress(FileNotFoundError):
-            shutil.copy2(place.index, index)  # with its time stamp, by which git judges its entries
+            system.copy(place.index, index)  # with its time stamp, by which git judges its entries
         held.check()
     except BaseException:
         held.release()
@@ -283,7 +282,7 @@ def install(place: Checkout, index: str) -> None:
         os.replace(index, place.index)
     except OSError:  # another file system
         beside = f"{place.index}.architect"
-        shutil.copy2(index, beside)
+        system.copy(index, beside)
         os.replace(beside, place.index)
 
 

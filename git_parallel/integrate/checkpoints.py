@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from git_parallel import worktrees
 from git_parallel.errors import ParallelError, RaceError
@@ -32,8 +34,7 @@ _TRIES = 3
 Action = Literal["removed", "kept", "refused", "nothing"]
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """What is asked for. ``here`` is the directory that the person stands in."""
 
     merged: bool = False
@@ -42,8 +43,7 @@ class Options:
     here: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of one worker: ``removed`` (or would be), ``kept`` for a reason, ``refused``, or ``nothing`` left.
 
     ``obstacle`` says why something stayed; a removed worktree's branch may have one too. ``trash`` is where

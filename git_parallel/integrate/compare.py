@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel.errors import UsageError
 from git_parallel.git import Git, Repository
@@ -25,8 +26,7 @@ Version = tuple[str, str] | None
 _ABSENT = "000000"
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """What one worker changed since it started, as git has it. ``versions``: each changed path, as it is now."""
 
     versions: Mapping[str, Version]
@@ -35,8 +35,7 @@ class Work:
     commits: int
 
 
-@dataclass(frozen=True, slots=True)
-class Kinship:
+class Kinship(Struct, frozen=True):
     """How two attempts relate. ``alike``, ``different``: paths both changed, to the same content or not.
 
     ``only``: paths that just one of them changed. ``commits``: how git's range-diff pairs their commits,
@@ -49,8 +48,7 @@ class Kinship:
     commits: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """Workers of one task. Everything is in the order of ``heads``; ``task`` is None for workers of several."""
 
     task: str | None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel.errors import UsageError
 from git_parallel.git import Git, Repository
@@ -17,8 +18,7 @@ from git_parallel.layout import HEADS
 from git_parallel.store import refs
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """What was found of two commits.
 
     ``shared`` is how many paths both changed. ``outcome`` is None where no merge was needed to know that they
@@ -51,16 +51,14 @@ class Finding:
 NOTHING = Finding()
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """Where branches are to land. ``name`` is as people say it."""
 
     name: str
     commit: str
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True):
     """All of it. Heads are named by their index in ``heads``.
 
     ``targets`` gives each head's target, None where there is none; ``pairs`` (smaller index first) and

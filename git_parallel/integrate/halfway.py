@@ -9,12 +9,12 @@ alone and told.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Literal
 
+from git_parallel import system
 from git_parallel.errors import GitError
 from git_parallel.git import Git
 from git_parallel.integrate import changes
@@ -31,7 +31,7 @@ def bring(git: Git, index: str, changed: Sequence[Changed], side: Side, result: 
     """
     with suppress(FileNotFoundError):
         os.unlink(f"{result}.lock")  # of a git that was killed
-    shutil.copy2(index, result)
+    system.copy(index, result)
     env = {"GIT_INDEX_FILE": result}
     top = git.cwd or ""
     hidden = _hidden(git, env)

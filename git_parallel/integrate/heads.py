@@ -6,10 +6,10 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from git_parallel.errors import ParallelError
 from git_parallel.git import Git, Repository
@@ -27,8 +27,7 @@ _LIVE = frozenset({"running", "blocked", "paused", "finishing", "interrupted"})
 _LOOKS_AT_ONCE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """A worker and the commit that stands for it.
 
     ``uncommitted``: the commit is none of the agent's, it holds what its worktree has beyond its last one.
@@ -41,8 +40,7 @@ class Head:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(Struct, frozen=True):
     """A worker without any commit, and why."""
 
     candidate: Candidate

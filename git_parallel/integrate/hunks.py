@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError
 from git_parallel.git import Repository
@@ -28,8 +30,7 @@ _ESCAPED = re.compile(rb'\\([abtnvfr"\\]|[0-7]{3})')
 _MEANING = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line of a hunk as the diff has it, with its number on each side (None: not there, or no line of its own)."""
 
     text: bytes
@@ -37,8 +38,7 @@ class Line:
     new: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(Struct, frozen=True):
     """One hunk. ``old`` and ``new`` are the numbers in its header, ``heading`` what stands behind them."""
 
     old: int
@@ -70,8 +70,7 @@ class Hunk:
             new += sign in (b" ", b"+")
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """The change of one path. ``head`` are the lines above the hunks; ``raw`` is all of it, as the diff has it.
 
     Without ``hunks`` (and with ``whole``) it can only be taken as it is.
@@ -166,8 +165,7 @@ def _unescaped(code: bytes) -> bytes:
 # --- choosing --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """What one answer is about: a hunk, or those ``groups`` of it; a change of mode; or a file as a whole."""
 
     kind: Kind
@@ -190,8 +188,7 @@ ANSWERS: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """How far the person has come: for each piece True (take it), False (leave it) or None."""
 
     files: tuple[FileChange, ...]

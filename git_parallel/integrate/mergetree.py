@@ -10,7 +10,8 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from git_parallel.errors import GitError
 from git_parallel.git import Repository
@@ -26,8 +27,7 @@ _KIND = re.compile(r"CONFLICT ?\((?P<kind>[^)]*)\)")
 _PLAIN_KINDS = ("content", "add/add")
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """A path that does not merge by itself. ``kind`` is in git's words: ``content``, ``add/add``, ``modify/delete`` …
 
     ``path`` is the path both sides mean, also where git would put a version aside as ``path~side``.
@@ -40,8 +40,7 @@ class Conflict:
     stages: Mapping[int, tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """What git says of a merge: paths it is about, its kind (``Auto-merging``, ``CONFLICT (contents)``), the text."""
 
     paths: tuple[str, ...]
@@ -49,8 +48,7 @@ class Message:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class MergeOutcome:
+class MergeOutcome(Struct, frozen=True):
     """One merge. ``tree`` is the merged tree (with conflict markers when not ``clean``).
 
     ``failed`` is git's reason when it would not merge at all (unrelated histories, a missing object);
@@ -248,8 +246,7 @@ def parse(output: bytes, pairs: Sequence[tuple[str, str]]) -> list[MergeOutcome]
     return outcomes
 
 
-@dataclass(slots=True)
-class _Gathered:
+class _Gathered(Struct):
     kinds: list[str] = field(default_factory=list)
     stages: dict[int, tuple[str, str]] = field(default_factory=dict)
 

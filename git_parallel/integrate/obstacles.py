@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel import worktrees
 from git_parallel.git import Repository
@@ -16,8 +17,7 @@ from git_parallel.worktrees import registry
 from git_parallel.worktrees.registry import Entry
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
+class Obstacle(Struct, frozen=True):
     """Why something stays as it is: a word for scripts, a sentence, and what to type next."""
 
     reason: str

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A place in the order, and its reasons. Numbers are of conflicting paths.
 
     ``target``: with the target; ``earlier`` and ``later``: with branches before and behind it in the order;

@@ -18,7 +18,8 @@ import os
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from git_parallel.git import Git, Repository
 
@@ -28,8 +29,7 @@ _TREE = "040000"
 _ABSENT = "000000"
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """What a commit changed since another one. Paths as git has them; submodules count as files.
 
     ``touched`` are all files that differ, ``added`` those of them that are new (as files), ``gone`` the
@@ -42,8 +42,7 @@ class Changes:
     made: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Overlaps:
+class Overlaps(Struct, frozen=True):
     """What is known of the pairs before any merge.
 
     ``bases`` has the one merge base of each pair, or None where there is none or more than one.
@@ -267,8 +266,7 @@ def _related(git: Git, heads: Sequence[str]) -> list[str]:
     return []
 
 
-@dataclass(slots=True)
-class History:
+class History(Struct):
     """The part of the history above a commit that all heads have in common, that commit included.
 
     Only commits matter that more heads reach than reach any of their children: every merge base is one of

@@ -8,8 +8,9 @@ nothing, failed or breaks a check cannot win at all, whatever the others are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from git_parallel.render import text
 
@@ -17,8 +18,7 @@ from git_parallel.render import text
 _MAY_WIN = ("success", "partial")
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """What counts of one worker. None is unknown, and never counts for or against anybody.
 
     ``checks`` and ``green`` count checks that ran; ``conflicts`` are paths that collide with the target;
@@ -40,8 +40,7 @@ class Attempt:
     going_on: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A worker's place, from 1 (equals share one); None: it cannot win, for ``bar``.
 
     ``evidence`` are all facts that were looked at, in the order in which they count; ``ahead`` is what put it
@@ -55,8 +54,7 @@ class Place:
     bar: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Criterion:
+class _Criterion(Struct, frozen=True):
     """``key``: smaller is better, None is unknown; ``tell``: the fact in words; ``ahead``: what the better one has."""
 
     key: Callable[[Attempt], float | None]

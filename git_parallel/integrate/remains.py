@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
+from msgspec import Struct, field
 
 from git_parallel import worktrees
 from git_parallel.errors import ParallelError
@@ -32,8 +32,7 @@ _REFS_PER_CALL = 1000  # far below the kernel's limit on arguments
 Standing = Literal["none", "here", "gone", "empty", "replaced", "stray"]
 
 
-@dataclass(frozen=True, slots=True)
-class Remains:
+class Remains(Struct, frozen=True):
     """What is there of one worker. ``tip`` is its branch's commit, None when the branch is gone or not its own.
 
     ``standing`` tells how its worktree is: ``here`` (directory and git's entry name each other), ``gone``
@@ -82,8 +81,7 @@ class Remains:
         return self.tip is not None or self.standing != "none"
 
 
-@dataclass
-class _Survey:
+class _Survey(Struct):
     """The repository as it was found, in a constant number of git calls."""
 
     repo: Repository

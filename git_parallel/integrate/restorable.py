@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from git_parallel import worktrees
 from git_parallel.errors import ParallelError, UsageError
@@ -27,8 +28,7 @@ Shape = TypeVar("Shape")
 _KEPT_OR_WIP = re.compile(r"refs/architect/(?P<kind>kept|wip)/(?P<run>[^/]+)/(?P<worker>[1-9][0-9]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Restorable:
+class Restorable(Struct, frozen=True):
     """What there is of one worker. Commits are ids; ``branch`` is the short name that the worker was given.
 
     ``head``: the tip to bring back (from the kept ref, else from the record), ``head_time`` epoch seconds.
@@ -61,8 +61,7 @@ class Restorable:
         return f"{self.run}/{self.worker}"
 
 
-@dataclass
-class _Found:
+class _Found(Struct):
     """Values of the refs that keep something, and the trash."""
 
     kept: dict[Address, str] = field(default_factory=dict)

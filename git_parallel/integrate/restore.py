@@ -10,9 +10,9 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from git_parallel import worktrees
 from git_parallel.errors import ParallelError, RaceError, RefusedError, UsageError
@@ -30,8 +30,7 @@ from git_parallel.worktrees import Trashed, placing, registry
 _LFS = {"GIT_LFS_SKIP_DOWNLOAD_ERRORS": "1"}
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(Struct, frozen=True):
     """What was brought back. ``branch`` is a short name; ``created`` whether it was made just now.
 
     ``state``: the snapshot whose files were put back; ``detached``: the commit that HEAD is at when it was

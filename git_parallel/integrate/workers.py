@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository
@@ -21,8 +23,7 @@ _ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]+")
 _AT_WORK = frozenset({"preparing", "running", "blocked", "paused", "finishing"})
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A worker and its branch. ``branch`` is a full ref name, ``tip`` its commit, or None when it is gone.
 
     For a run that came from another clone, ``branch`` is the ref that stands for the branch here.

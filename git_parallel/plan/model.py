@@ -6,10 +6,11 @@ values are None, never 0; an unknown field in a file is ignored, so that a newer
 
 from __future__ import annotations
 
-import json
 from typing import Any, Literal, TypeVar
 
 import msgspec
+
+from git_parallel import plain
 
 SCHEMA_VERSION = 1
 
@@ -183,10 +184,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 def encode(value: Any) -> bytes:
     """Encode a struct as one line of JSON. A byte that is not UTF-8 (in a file's name, say) becomes ``\\udcXX``."""
-    try:
-        return msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(value)).encode("ascii")
+    return plain.encode(value)
 
 
 def decode(data: bytes, shape: type[Shape]) -> Shape:
@@ -195,8 +193,8 @@ def decode(data: bytes, shape: type[Shape]) -> Shape:
         return msgspec.json.decode(data, type=shape)
     except msgspec.DecodeError:
         try:
-            return msgspec.convert(json.loads(data), shape, str_keys=True)
-        except json.JSONDecodeError as error:
+            return msgspec.convert(plain.decode(data), shape, str_keys=True)
+        except ValueError as error:
             raise msgspec.DecodeError(str(error)) from None
 
 

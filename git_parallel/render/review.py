@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from git_parallel.integrate import verdicts
 from git_parallel.integrate.review.facts import Clash, Facts
@@ -168,8 +168,7 @@ def help_lines(keys: Sequence[str]) -> str:
 # --- hunks -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DiffColours:
+class DiffColours(Struct, frozen=True):
     """The person's colours for the lines of a diff: escape sequences, empty for none."""
 
     meta: str = ""

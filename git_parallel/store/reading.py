@@ -5,7 +5,6 @@ Nothing here imports dulwich: each question is one git call, or two, however lar
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from functools import cached_property
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from git_parallel import plain
 from git_parallel.errors import ParallelError
 from git_parallel.git import Repository
 from git_parallel.layout import RUNS, run_ref
@@ -88,7 +88,7 @@ class Record:
         events = []
         for line in self._facts.get("events.jsonl", b"").splitlines():
             try:
-                event = json.loads(line)
+                event = plain.decode(line)
             except ValueError:
                 continue
             if isinstance(event, dict):

@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from git_parallel import system
 from git_parallel.git import Git, Repository
 from git_parallel.layout import HEADS
 from git_parallel.store.objects import Objects, batch
@@ -122,7 +122,7 @@ def look_at(
 def copy_index(source: str, target: str) -> None:
     """Copy an index with its time stamp: git judges by it whether an entry may be stale."""
     try:
-        shutil.copy2(source, target)
+        system.copy(source, target)
     except FileNotFoundError:  # no index yet: git starts from an empty one
         with contextlib.suppress(FileNotFoundError):
             os.unlink(target)
@@ -339,8 +339,7 @@ def install_index(admin: str, index: str) -> bool:
             descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
             return False
-        with open(descriptor, "wb") as target, open(index, "rb") as source:
-            shutil.copyfileobj(source, target)
-        shutil.copystat(index, lock)
+        os.close(descriptor)
+        system.copy(index, lock)
     os.replace(lock, own)
     return True

@@ -6,13 +6,13 @@ An order is ``{"do": …, "worker": number or null for the whole run, "time"}``,
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
+from git_parallel import plain
 from git_parallel.layout import RunFiles
 from git_parallel.supervisor import journal, liveness
 from git_parallel.supervisor.journal import timestamp
@@ -36,7 +36,7 @@ def ask(files: RunFiles, given: Sequence[Order]) -> None:
     """
     descriptor = os.open(files.control, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, "".join(json.dumps(order) + "\n" for order in given).encode())
+        os.write(descriptor, b"".join(plain.encode(order) + b"\n" for order in given))
     finally:
         os.close(descriptor)
     deadline = time.monotonic() + _STARTING
@@ -61,6 +61,6 @@ def parse(data: bytes) -> Iterator[Order]:
     """The orders in ``data``, passing over what is none."""
     for line in data.splitlines():
         with suppress(ValueError):
-            order = json.loads(line)
+            order = plain.decode(line)
             if isinstance(order, dict):
                 yield order

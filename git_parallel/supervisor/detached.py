@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from contextlib import suppress
@@ -11,6 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from git_parallel import plain
 from git_parallel.errors import ParallelError
 from git_parallel.render import table, terminal
 from git_parallel.render.live import Display
@@ -80,7 +80,7 @@ def detached(draft: Draft) -> str:
 def _heard(data: bytes) -> str:
     if not data:
         raise ParallelError("the supervisor ended before the run was up")
-    said = json.loads(data)
+    said = plain.decode(data)
     if "run" in said:
         return str(said["run"])
     error = ParallelError(said["message"], *said["hints"])
@@ -94,10 +94,10 @@ def _child(draft: Draft, writer: int) -> int:
         context, held = draft.begin()
     except ParallelError as error:
         fields = ("message", "hints", "exit_code", "label")
-        os.write(writer, json.dumps({field: getattr(error, field) for field in fields}).encode())
+        os.write(writer, plain.encode({field: getattr(error, field) for field in fields}))
         return error.exit_code
     _redirect(context.files.output)
-    os.write(writer, json.dumps({"run": context.spec.run}).encode())
+    os.write(writer, plain.encode({"run": context.spec.run}))
     os.close(writer)
     ended = supervise(context, held, Display(sys.stderr, live=False, quiet=False))
     warning = notify.run_command(context, ended.shown)

@@ -6,13 +6,12 @@ The same code finishes a worker of a living run and one whose supervisor died.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
 
+from git_parallel import system
 from git_parallel.agents.claim import Claim
 from git_parallel.errors import RaceError
 from git_parallel.layout import wip_ref
@@ -258,11 +257,11 @@ class TemporaryDirectory:
 
     def __init__(self, context: Context, job: Job) -> None:
         name = f"gp-{context.spec.run[-4:]}-{job.worker}-{os.urandom(4).hex()}"
-        self.path = os.path.join(tempfile.gettempdir(), name)
+        self.path = os.path.join(system.temporary(), name)
 
     def __enter__(self) -> str:
         os.mkdir(self.path, 0o700)
         return self.path
 
     def __exit__(self, *exception: object) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        system.remove(self.path)

@@ -7,7 +7,6 @@ guard's socket is the guard's lifeline: never let a forked child that lives on i
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import socket
@@ -21,6 +20,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict, fields, replace
 
+from git_parallel import plain
 from git_parallel.errors import ParallelError
 from git_parallel.supervisor import files
 from git_parallel.supervisor.processes import GUARDS, LINUX, MARKER, kill_all, marked
@@ -90,7 +90,7 @@ class Ending(Struct, frozen=True):
 def read_ending(path: str) -> Ending | None:
     """Read an ``exit.json``; None when the guard has not come to write it."""
     text = files.read(path)
-    return Ending.parse(json.loads(text)) if text else None
+    return Ending.parse(plain.decode(text)) if text else None
 
 
 class Started(Struct, frozen=True):
@@ -151,7 +151,7 @@ class Guard:
         self._order({"do": "continue"})
 
     def _order(self, order: dict[str, Any]) -> None:
-        self._send(json.dumps(order).encode() + b"\n")
+        self._send(plain.encode(order) + b"\n")
 
     def _send(self, data: bytes) -> None:
         with self._sending, contextlib.suppress(OSError):  # ended: there is nothing left to order
@@ -171,7 +171,7 @@ class Guard:
             self._received += data
         text, self._received = self._received.split(b"\n", 1)
         try:
-            message = json.loads(text)
+            message = plain.decode(text)
         except ValueError:  # what a guard was saying when it was killed; or the empty line after that
             return ""
         match message["event"]:
@@ -337,7 +337,7 @@ def _encode(spec: GuardSpec) -> bytes:
     values["env"] = {portable(name): portable(value) for name, value in spec.env.items()}
     values.update({name: absolute(values[name]) for name in ("cwd", "stdin", "stdout", "stderr", "terminal")})
     values["psutil_path"] = spec.psutil_path or _psutil_path()
-    return json.dumps(values).encode() + b"\n"
+    return plain.encode(values) + b"\n"
 
 
 def _psutil_path() -> str | None:

@@ -27,13 +27,14 @@ What changes every second (step, cost, last action) is not here but in each work
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
+
+from git_parallel import plain
 
 Event = dict[str, Any]
 
@@ -76,7 +77,7 @@ class Journal:
         if worker is not None:
             entry["worker"] = worker
         entry.update((name, value) for name, value in facts.items() if value is not None)
-        line = json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n"
+        line = plain.encode(entry) + b"\n"
         with self._lock:
             end = os.lseek(self._descriptor, 0, os.SEEK_END)
             try:
@@ -119,7 +120,7 @@ def parse(data: bytes) -> Iterator[Event]:
     """Yield the events in ``data``, passing over what is not a whole JSON object."""
     for line in data.split(b"\n"):
         try:
-            event = json.loads(line.decode("utf-8", "surrogateescape")) if line else None
+            event = plain.decode(line) if line else None
         except ValueError:
             continue
         if isinstance(event, dict):

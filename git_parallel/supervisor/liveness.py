@@ -7,12 +7,12 @@ moment its holder is, however it died.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import time
 
 from msgspec import Struct
 
+from git_parallel import plain
 from git_parallel.layout import RunFiles
 from git_parallel.supervisor.journal import timestamp
 
@@ -64,7 +64,7 @@ def _still_named(descriptor: int, path: str) -> bool:
 
 def sign(descriptor: int) -> None:
     """Write this process's id into the lock file (again after a fork: the lock is shared, the id is not)."""
-    text = json.dumps({"pid": os.getpid(), "since": timestamp()}).encode()
+    text = plain.encode({"pid": os.getpid(), "since": timestamp()})
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, text + b"\n", 0)
 
@@ -84,7 +84,7 @@ def holder(path: str) -> int | None:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         try:
-            return int(json.loads(os.pread(descriptor, 4096, 0))["pid"])
+            return int(plain.decode(os.pread(descriptor, 4096, 0))["pid"])
         except (ValueError, KeyError, TypeError):
             return 0  # alive, and writing its name this very moment
     finally:

@@ -7,12 +7,12 @@ wrote into ``exit.json`` is evidence, and what lies in the worktrees is captured
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from contextlib import suppress
 
 import msgspec
 
+from git_parallel import system
 from git_parallel.agents.claim import Claim
 from git_parallel.agents.readers import reader_for
 from git_parallel.errors import ParallelError
@@ -61,6 +61,8 @@ def _recover(repo: Repository, run: str, run_files: RunFiles) -> dict[int, Resul
     data = files.read(run_files.spec)
     if data is None or record.read(repo, run) is None:
         # It died before its branches were made, in the same transaction as its first record: nothing was begun.
+        import shutil  # noqa: PLC0415 (rare)
+
         shutil.rmtree(run_files.top)
         return None
     spec = decode_spec(data)
@@ -123,7 +125,7 @@ def _end_processes(run_files: RunFiles, spec: RunSpec, events: list[Event]) -> N
         strays.end(running, _KILL_LIMIT)
     for event in events:
         if event.get("temporary"):
-            shutil.rmtree(event["temporary"], ignore_errors=True)
+            system.remove(event["temporary"])
 
 
 def _spawned(events: list[Event]) -> set[int]:

@@ -8,14 +8,13 @@ in one transaction.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from git_parallel import worktrees
+from git_parallel import system, worktrees
 from git_parallel.agents import launch, prices
 from git_parallel.agents import preset as presets
 from git_parallel.agents.preset import Preset
@@ -207,7 +206,7 @@ def _preset(repo: Repository, config: Config) -> Preset:
             f"name the program with: --program {config.agent}",
         )
     known = programs.load(config.raw, repo.top)
-    program = config.program or next((name for name in DEFAULT_PROGRAMS if shutil.which(name)), None)
+    program = config.program or next((name for name in DEFAULT_PROGRAMS if system.which(name)), None)
     if program is None:
         raise UsageError(
             f"none of the known programs is installed: {', '.join(DEFAULT_PROGRAMS)}",
@@ -293,7 +292,7 @@ def _open(run: RunFiles, spec: RunSpec, config: bytes) -> tuple[liveness.Claim, 
         journal.append("intent", act="branches", branches=[job.branch for job in spec.jobs])
         journal.append("run-started", source="person", durable=True)
     except OSError as error:
-        shutil.rmtree(run.top, ignore_errors=True)
+        system.remove(run.top)
         raise ParallelError(
             f"cannot write the run's files: {error.strerror}: {error.filename or run.top}", "nothing was started"
         ) from error

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
@@ -216,6 +215,8 @@ def worker_document(view: WorkerView, spec: RunSpec) -> Mapping[str, object]:
 
 def dumps(value: object) -> str:
     """One JSON document, as every ``--json`` prints it."""
+    import json  # noqa: PLC0415 (not for tables)
+
     text = json.dumps(value, ensure_ascii=False, indent=2)
     try:
         text.encode()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 import time
 from collections.abc import Iterator, Sequence
@@ -190,12 +189,16 @@ def _copy_entry(admin: str, copy: str) -> None:
     Files are linked where that is possible: git replaces them by renaming, so a link stays as it is.
     Submodules' repositories follow in :func:`_keep_modules`, by renaming.
     """
+    import shutil  # noqa: PLC0415 (3 ms, and only for removals)
+
     shutil.copytree(
         admin, copy, symlinks=True, copy_function=_link, ignore=lambda top, _: ["modules"] if top == admin else []
     )
 
 
 def _link(source: str, target: str) -> None:
+    import shutil  # noqa: PLC0415
+
     # The reflog is the one file that git appends to.
     if os.path.basename(os.path.dirname(source)) == "logs":
         shutil.copy2(source, target, follow_symlinks=False)

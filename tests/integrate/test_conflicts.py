@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from ended_runs import Worker, ended_run
 from going_runs import going_run, until
+from msgspec.structs import replace
 
 from git_parallel.git import Repository
 from git_parallel.integrate import mergetree, workers
@@ -251,9 +252,7 @@ def test_a_worktree_that_is_not_filled_yet_is_not_looked_at(project, monkeypatch
     [candidate] = workers.gather(here, [])
     (worker.path / "b").unlink()
     for state, looked_at in (("preparing", False), ("queued", False), ("ended", False), ("running", True)):
-        changed = type(candidate)(
-            **{**{name: getattr(candidate, name) for name in candidate.__dataclass_fields__}, "state": state}
-        )
+        changed = replace(candidate, state=state)
         with mergetree.scratch_objects(here) as env:
             [head], _ = present(here, [changed], env)
         assert head.uncommitted == looked_at, state
@@ -263,9 +262,7 @@ def test_a_live_worktree_that_is_gone_leaves_its_branch(project):
     [worker] = ended_run(project, "echo 1 > a")
     here = Repository.discover(str(project.path))
     [candidate] = workers.gather(here, [])
-    changed = type(candidate)(
-        **{**{name: getattr(candidate, name) for name in candidate.__dataclass_fields__}, "state": "running"}
-    )
+    changed = replace(candidate, state="running")
     (worker.path / ".git").unlink()
     with mergetree.scratch_objects(here) as env:
         [head], _ = present(here, [changed], env)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import stat
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from at_terminal import parallel
+from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository

@@ -141,8 +141,10 @@ def test_settings_of_another_subsection_are_left_alone(repo):
 
 def test_git_is_called_once_and_yaml_is_not_imported_without_a_file(repo, monkeypatch):
     calls = []
-    run = Git.run
-    monkeypatch.setattr(Git, "run", lambda self, *words, **options: calls.append(words) or run(self, *words, **options))
+    begin = Git.begin
+    monkeypatch.setattr(
+        Git, "begin", lambda self, *words, **options: calls.append(words) or begin(self, *words, **options)
+    )
     config_of(repo)
     assert len(calls) == 1
     code = (

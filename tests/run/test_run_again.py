@@ -533,7 +533,7 @@ def test_orders_to_an_earlier_supervisor_are_not_obeyed_again(repo, runs, backgr
 
     again = background("resume", "-q")
     count = repo.path / ".git/architect/runs" / runs.id / "journal.jsonl"
-    eventually(lambda: count.read_text().count('"state": "running"') == 2, "the worker works again")
+    eventually(lambda: count.read_text().count('"state":"running"') == 2, "the worker works again")
     os.kill(again.process.pid, signal.SIGUSR1)
     flag.touch()
     _, err = again.process.communicate(timeout=DEADLINE)

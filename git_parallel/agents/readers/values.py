@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -17,6 +16,8 @@ def decode(data: bytes) -> dict[str, Any] | None:
         found = msgspec.json.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         try:
+            import json  # noqa: PLC0415 (rare: 2 ms)
+
             found = json.loads(data.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
             return None

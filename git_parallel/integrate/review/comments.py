@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
+
+from msgspec import Struct
 
 from git_parallel.integrate.hunks import FileChange
 from git_parallel.integrate.verdicts import Comment
@@ -22,8 +23,7 @@ IGNORED = "#"
 MOST_LINES = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(Struct, frozen=True):
     """What a quoted line stands for: a line of a file, or the file (``line`` None)."""
 
     path: str
@@ -31,8 +31,7 @@ class Anchor:
     side: Literal["old", "new"] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Quoted:
+class Quoted(Struct, frozen=True):
     """A line of the template that quotes the diff."""
 
     text: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from git_parallel import worktrees
 from git_parallel.git import Git, Repository
@@ -17,8 +18,7 @@ from git_parallel.store import refs, snapshots
 MOST_FILES = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A worktree now. ``tip`` is the branch's, ``elsewhere`` says where HEAD is when it is not on the branch.
 
     ``operation`` is a merge, rebase … in progress; ``dirty``: something there is in no commit.

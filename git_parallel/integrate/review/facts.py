@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from git_parallel.git import Repository
 from git_parallel.integrate import conflicts, verdicts
@@ -17,8 +19,7 @@ from git_parallel.store.snapshots import Change
 _NOTHING = Change([], 0, 0, [])
 
 
-@dataclass(frozen=True, slots=True)
-class Clash:
+class Clash(Struct, frozen=True):
     """Another worker whose branch does not merge with this one; ``same_task``: only one of the two is wanted."""
 
     worker: Candidate
@@ -26,8 +27,7 @@ class Clash:
     same_task: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """A worker as it stands.
 
     ``fork`` is where its branch left the base, from where its change is shown. ``commits`` is how many it has
@@ -136,8 +136,7 @@ def _outside(repo: Repository, fork: str, tip: str, changed: Sequence[str], allo
 # --- conflicts -------------------------------------------------------------------------------------
 
 
-@dataclass
-class Outlook:
+class Outlook(Struct):
     """The conflicts foreseen among workers and with their targets; looked at again when a head or a target moved."""
 
     repo: Repository

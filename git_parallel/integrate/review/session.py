@@ -6,8 +6,10 @@ The verdicts themselves are written by the time a session hears of them: it may 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from git_parallel.integrate.verdicts import Word
 
@@ -53,8 +55,7 @@ KEYS: dict[str, tuple[Action, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """The walk. ``position`` is an index into ``workers``, or their number when all have been visited.
 
     ``given`` are verdicts that stand, ``skipped`` the workers that were passed over this time. ``every``: also

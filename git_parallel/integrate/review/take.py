@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from git_parallel import worktrees
 from git_parallel.errors import GitError, ParallelError, RaceError, UsageError
@@ -24,8 +25,7 @@ from git_parallel.store.refs import Update
 from git_parallel.worktrees import Entry
 
 
-@dataclass
-class Taken:
+class Taken(Struct):
     """The new tip. ``left_alone`` says of worktrees of the branch why their files did not follow."""
 
     commit: str
