@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import IO, NamedTuple
 
@@ -111,6 +112,39 @@ class Completed(Struct, frozen=True):
         return [os.fsdecode(field) for field in self.stdout.split(b"\0")[:-1]]
 
 
+class Pending:
+    """A git command that was begun. It does not outlive whoever began it: :meth:`done` or :meth:`cancel` ends it."""
+
+    def __init__(
+        self, argv: tuple[str, ...], process: subprocess.Popen[bytes], stdin: bytes | None, ok: Iterable[int]
+    ) -> None:
+        self._argv = argv
+        self._process = process
+        self._stdin = stdin
+        self._ok = ok
+
+    def done(self) -> Completed:
+        """Wait for its end. Raises GitError for an exit code that was not foreseen."""
+        try:
+            stdout, stderr = self._process.communicate(self._stdin)
+        except BaseException:
+            self.cancel()
+            raise
+        done = Completed(self._argv, self._process.returncode, stdout, stderr)
+        if done.returncode not in self._ok:
+            raise GitError(self._argv, done.returncode, done.stderr)
+        return done
+
+    def cancel(self) -> None:
+        """End it, if it has not ended, and forget what it said."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+
 class Git(Struct, frozen=True, dict=True):
     """Runs git in one place: ``options`` are git's own, before the subcommand (``-C``, ``--git-dir``).
 
@@ -136,23 +170,32 @@ class Git(Struct, frozen=True, dict=True):
         :class:`GitError`; ``hooks`` lets the person's own hooks run (for commits that they see);
         ``keep`` are descriptors that git inherits (a lock that must last until git has ended, even without us).
         """
+        pending = self.begin(*arguments, stdin=stdin, env=env, ok=ok, hooks=hooks, keep=keep)
+        return pending.done()
+
+    def begin(
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        ok: Iterable[int] = (0,),
+        hooks: bool = False,
+        keep: Sequence[int] = (),
+    ) -> Pending:
+        """Start what :meth:`run` runs, to do something else meanwhile. Let nothing come between this and its end."""
         argv = self._argv(arguments, hooks)
         calls = _Calls.now()
-        process = subprocess.run(
+        process = subprocess.Popen(
             argv,
             executable=calls.program,
-            input=stdin,
-            stdin=subprocess.DEVNULL if stdin is None else None,
-            capture_output=True,
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env=self._env(calls, env),
             cwd=self.cwd,
-            check=False,
             pass_fds=keep,
         )
-        done = Completed(argv, process.returncode, process.stdout, process.stderr)
-        if done.returncode not in ok:
-            raise GitError(argv, done.returncode, done.stderr)
-        return done
+        return Pending(argv, process, stdin, ok)
 
     def text(self, *arguments: str, **options: object) -> str:
         """Return a command's output without trailing newlines."""

@@ -65,7 +65,9 @@ def advance(repo: Repository, move: Move, files: MergeFiles, events: Journal, ke
                 )
             chains = _with_target(move.chains, Update(move.target, move.new, move.old))
             with uninterrupted():
-                record.write_chains(repo, chains, worktree=places[0].path if places else None)
+                where = places[0].path if places else None
+                # git looks through the checkouts while the records are made.
+                record.write_chains(repo, chains, worktree=where, ready=lambda: _check(held))
                 _follow(repo, move, held, keep)
         except ParallelError as error:
             events.append("abandoned", act="advance", reason=error.message)
@@ -76,6 +78,11 @@ def advance(repo: Repository, move: Move, files: MergeFiles, events: Journal, ke
         _verify(repo, move)
         events.append("done", act="advance", durable=True)
     return places
+
+
+def _check(held: Sequence[Held]) -> None:
+    for one in held:
+        one.check()
 
 
 @contextmanager

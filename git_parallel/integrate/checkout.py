@@ -13,6 +13,7 @@ which files :mod:`git_parallel.integrate.halfway` has to bring along.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -21,7 +22,7 @@ from msgspec import Struct
 
 from git_parallel import system, worktrees
 from git_parallel.errors import GitError, RefusedError
-from git_parallel.git import Git, Repository
+from git_parallel.git import Git, Pending, Repository
 from git_parallel.integrate import changes, halfway
 from git_parallel.integrate.changes import Changed
 from git_parallel.layout import HEADS
@@ -42,6 +43,9 @@ _HOW_TO_END = {"bisect": "git bisect reset", "cherry-pick or revert": "git cherr
 
 _LOCK_PATIENCE = 2.0  # seconds: an editor's `git status` holds the index for a moment
 _NAMED = 10
+
+# In the output of `ls-files -v -z`: an entry that git was told not to look at.
+_FLAGGED = re.compile(rb"(?:\A|\0)[a-zS] ")
 
 
 class Checkout(Struct, frozen=True):
@@ -158,6 +162,7 @@ class Held:
         self.place = place
         self.old, self.new, self.changed = old, new, changed
         self._index = index
+        self._looks: list[Pending] = []
 
     def follow(self, keep: Sequence[int] = ()) -> None:
         """Update files and index. Raises RefusedError when git cannot, after the files are back as they were.
@@ -186,23 +191,29 @@ class Held:
 
     def release(self) -> None:
         """Unlock the index."""
+        for look in self._looks:
+            look.cancel()
         for path in (self._index, self.place.lock):
             with suppress(FileNotFoundError):
                 os.unlink(path)
 
-    def check(self) -> None:
-        """Raise RefusedError (OverlapError) when the checkout cannot follow without touching local changes."""
+    def look(self) -> None:
+        """Begin to look for local changes, for :meth:`check`."""
         # Optional locks: `status` writes what it refreshed into our copy of the index, which read-tree then trusts.
         env = {"GIT_INDEX_FILE": self._index, "GIT_OPTIONAL_LOCKS": "1"}
-        arguments = (
-            "status",
-            "--porcelain=v2",
-            "-z",
-            "--untracked-files=no",
-            "--ignore-submodules=dirty",
-            "--no-renames",
-        )
-        local, unmerged = parse_status(self.place.git.run(*arguments, env=env).fields)
+        status = ("status", "--porcelain=v2", "-z", "--untracked-files=no", "--ignore-submodules=dirty", "--no-renames")
+        self._looks = [
+            self.place.git.begin(*status, env=env),
+            self.place.git.begin("ls-files", "-v", "-z", env={"GIT_INDEX_FILE": self.place.index}),
+        ]
+
+    def check(self) -> None:
+        """Raise RefusedError (OverlapError) when the checkout cannot follow without touching local changes."""
+        if not self._looks:
+            return
+        status, flags = (look.done() for look in self._looks)
+        self._looks = []
+        local, unmerged = parse_status(status.fields)
         if unmerged:
             raise RefusedError(
                 f"there are unresolved conflicts in '{self.place.path}', where the target is checked out",
@@ -213,6 +224,8 @@ class Held:
             raise OverlapError(self.place, found, "local changes")
         if found := in_the_way(self.place, self.changed):
             raise OverlapError(self.place, found, "untracked files")
+        if not _FLAGGED.search(flags.stdout):
+            return
         # What `status` does not show (`update-index --assume-unchanged`), git itself still sees.
         try:
             self._git("read-tree", "-n", "-m", "-u", "--no-recurse-submodules", self.old, self.new)
@@ -228,7 +241,7 @@ class Held:
 
 
 def hold(place: Checkout, old: str, new: str, changed: Sequence[Changed], *, index: str, marker: str) -> Held:
-    """Lock the checkout's index and make sure that it can follow. ``index`` is a path for the new one.
+    """Lock the checkout's index and begin to look whether it can follow. ``index`` is a path for the new one.
 
     ``marker`` goes into the lock file, by which :func:`is_ours` knows it after a crash. Raises RefusedError;
     then nothing is locked.
@@ -239,7 +252,7 @@ def hold(place: Checkout, old: str, new: str, changed: Sequence[Changed], *, ind
         _refuse_operation(place)  # again: one may have begun before the lock
         with suppress(FileNotFoundError):
             system.copy(place.index, index)  # with its time stamp, by which git judges its entries
-        held.check()
+        held.look()
     except BaseException:
         held.release()
         raise

@@ -19,8 +19,8 @@ from git_parallel.integrate.changes import Changed
 from git_parallel.integrate.plan import Strategy
 from git_parallel.store.objects import Objects, people
 
-# A ref must not outlive a power cut that its objects did not. Loose, they are read again without opening a pack.
-_SAFE = ("-c", "core.fsync=objects", "-c", "core.fsyncMethod=batch", "-c", "fastimport.unpackLimit=2000")
+# A ref must not outlive a power cut that its objects did not. Below a hundred of them git makes them loose.
+_SAFE = ("-c", "core.fsync=objects", "-c", "core.fsyncMethod=batch")
 
 _SHORT_WAY = 25  # commits
 

@@ -1,8 +1,9 @@
-"""Objects: blobs, trees and commits written and read in process, by dulwich (DESIGN section 7).
+"""Objects: blobs, trees and commits written and read in process, in dulwich's words (DESIGN section 7).
 
-dulwich is opened as an object store on the common directory, never as a repository, and imported only
-when something is written: its 30 ms are half of what ``git parallel status`` may take. Commands that
-only read use :func:`batch`, one ``git cat-file`` however many objects it is asked for.
+dulwich makes and parses objects, and is imported only when something is written: its 12 ms are much of what
+``git parallel status`` may take. Its object store is not used: git finds what is packed, borrowed or still to be
+fetched, and in less time. Commands that only read use :func:`batch`, one ``git cat-file`` however many objects it
+is asked for.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import subprocess
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,13 +23,13 @@ from git_parallel.errors import GitError, ParallelError
 from git_parallel.git import Git, Repository
 
 if TYPE_CHECKING:
-    from dulwich.object_store import DiskObjectStore
     from dulwich.objects import Commit, ObjectID, ShaFile, Tree
 
 FILE = 0o100644
 DIRECTORY = 0o040000
 
 _HEADER = re.compile(rb"(?P<oid>[0-9a-f]{40,64}) (?P<kind>blob|tree|commit|tag) (?P<size>[0-9]+)")
+_NUMBERS = {b"commit": 1, b"tree": 2, b"blob": 3, b"tag": 4}
 _IDENTITY = re.compile(r"[^<>\n\0]*[^<>\n\0 ] <[^<>\n\0]*>")
 _DATED = re.compile(r"(?P<who>.*) (?P<when>[0-9]+) (?P<zone>[+-][0-9]{4})")
 
@@ -137,8 +139,8 @@ def _person(git: Git, role: str, fixed: bool) -> Person:
 class Objects:
     """The repository's objects. Ids are hexadecimal strings; paths have ``/`` between names and no other form.
 
-    Use it in a ``with`` block: it keeps packs open. Threads may share it. Everything that writes raises ParallelError
-    ("cannot write objects: …") on a full or read-only disk; everything that reads raises it for an
+    Use it in a ``with`` block: it keeps a git process. Threads may share it. Everything that writes raises
+    ParallelError ("cannot write objects: …") on a full or read-only disk; everything that reads raises it for an
     object that is not there.
     """
 
@@ -147,8 +149,8 @@ class Objects:
 
         self._repo = repo
         self._format = get_object_format(repo.object_format)
-        self._reading = threading.Lock()  # dulwich's cache of packs is not made for threads; writing needs no lock
-        self._store: DiskObjectStore | None = None
+        self._reading = threading.Lock()  # questions and answers of one process; writing needs no lock
+        self._reader: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Objects:
         return self
@@ -157,9 +159,11 @@ class Objects:
         self.close()
 
     def close(self) -> None:
-        """Close the packs that were read from."""
-        if self._store is not None:
-            self._store.close()
+        """Let the process go that has been read from."""
+        with self._reading:
+            if self._reader is not None:
+                self._reader.communicate()
+                self._reader = None
 
     # writing
 
@@ -326,37 +330,39 @@ class Objects:
         kind = ("-t", thing.type_name.decode(), "-w", "--stdin")
         self._repo.common.run("-c", "core.fsync=loose-object", "hash-object", *kind, stdin=thing.as_raw_string())
 
-    def _read(self, oid: str) -> ShaFile:
-        """Read an object with dulwich; packs are opened only for what is not loose (25 ms to import)."""
-        from dulwich.objects import ShaFile  # noqa: PLC0415
-
-        with suppress(FileNotFoundError):
-            path = os.path.join(self._repo.common_dir, "objects", oid[:2], oid[2:])
-            return ShaFile.from_path(path, object_format=self._format)
-        with self._reading:
-            if self._store is None:
-                from dulwich.object_store import DiskObjectStore  # noqa: PLC0415
-
-                directory = os.path.join(self._repo.common_dir, "objects")
-                self._store = DiskObjectStore(directory, object_format=self._format)
-            return self._store[_ascii(oid)]
-
     def _load(self, oid: str, kind: str) -> ShaFile:
         from dulwich.objects import ShaFile  # noqa: PLC0415
 
         try:
-            thing = self._read(oid)
+            path = os.path.join(self._repo.common_dir, "objects", oid[:2], oid[2:])
+            thing = ShaFile.from_path(path, object_format=self._format)
         except (KeyError, ValueError, AssertionError, OSError):
-            # What dulwich does not find, git may: sha256 alternates, quoted alternates, objects that a
-            # partial clone has yet to fetch.
-            found = batch(self._repo, [oid])[0]
-            if found is None:
-                raise ParallelError(f"object {oid} is missing from this repository", "run 'git fsck'") from None
-            number = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}[found.kind]
-            thing = ShaFile.from_raw_string(number, found.data, object_format=self._format)
+            number, data = self._ask(oid)
+            thing = ShaFile.from_raw_string(number, data, object_format=self._format)
         if thing.type_name.decode() != kind:
             raise ParallelError(f"object {oid} is a {thing.type_name.decode()}, not a {kind}")
         return thing
+
+    def _ask(self, oid: str) -> tuple[int, bytes]:
+        """Return the type (as in a pack) and the bytes of an object that is not loose."""
+        with self._reading:
+            if self._reader is None:
+                pipe = subprocess.PIPE
+                self._reader = self._repo.common.start(
+                    "--no-replace-objects", "cat-file", "--batch", stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
+                )
+            process = self._reader
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with suppress(BrokenPipeError):
+                process.stdin.write(oid.encode("ascii") + b"\n")
+                process.stdin.flush()
+            header = _HEADER.fullmatch(process.stdout.readline().rstrip(b"\n"))
+            if header is None:
+                raise ParallelError(f"object {oid} is missing from this repository", "run 'git fsck'")
+            size = int(header["size"])
+            data = process.stdout.read(size + 1)[:size]
+        return _NUMBERS[header["kind"]], data
 
 
 def _shared(repo: Repository) -> bool:

@@ -7,7 +7,7 @@ trace of the run. Lists are made from the commit messages alone: reading every r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, get_args
 
 import msgspec
@@ -151,12 +151,19 @@ def merge_chain(merge: str, entries: Sequence[Entry]) -> Chain:
     return Chain(merge_ref(merge), "merge", merge, entries)
 
 
-def write_chains(repo: Repository, chains: Sequence[Chain], *, worktree: str | None = None) -> list[list[str]]:
+def write_chains(
+    repo: Repository,
+    chains: Sequence[Chain],
+    *,
+    worktree: str | None = None,
+    ready: Callable[[], None] = lambda: None,
+) -> list[list[str]]:
     """Add commits to several records, in one transaction with all their notes and updates; return the ids.
 
     When another process moved one of the records or the notes meanwhile, all is built again on what it wrote.
     A raced ref among the entries' ``updates`` raises RaceError, an unusable repository ParallelError; in
     both cases no ref has moved. With ``worktree``, the reflog of that worktree's HEAD is written too.
+    ``ready`` is asked last of all, before a ref moves: what it raises keeps them where they are.
     """
     if not all(chain.entries for chain in chains):
         raise ValueError("a chain without entries")
@@ -177,6 +184,7 @@ def write_chains(repo: Repository, chains: Sequence[Chain], *, worktree: str | N
                 note = build_notes(repo, told, seen.get(NOTES), objects)
                 if note != seen.get(NOTES):
                     ours.append(Update(NOTES, note, seen.get(NOTES) or repo.zero))
+            ready()
             try:
                 refs.transaction(repo, [*ours, *theirs], message=message, worktree=worktree)
             except RaceError:
