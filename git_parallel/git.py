@@ -325,12 +325,20 @@ class Repository(Struct, frozen=True, dict=True):
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
         """Git's whole configuration as the caller sees it, the last value of a key winning: one call for a command."""
+        fields = self._settings_asked.done().fields
+        pairs = zip(fields[::2], fields[1::2], strict=True)
+        return tuple(Setting(origin, *entry.partition("\n")[::2], "\n" in entry) for origin, entry in pairs)
+
+    def ask_settings(self) -> None:
+        """Ask for the configuration, to have it at once later: whoever does this needs :attr:`settings`."""
+        _ = self._settings_asked
+
+    @cached_property
+    def _settings_asked(self) -> Pending:
         # The caller's own git directory: a linked worktree may be configured apart (extensions.worktreeConfig).
         here = self.git_dir if os.path.isdir(self.git_dir) else self.common_dir
         git = Git((f"--git-dir={here}",), self.common_dir)
-        fields = git.run("config", "--list", "-z", "--show-origin", hooks=True).fields
-        pairs = zip(fields[::2], fields[1::2], strict=True)
-        return tuple(Setting(origin, *entry.partition("\n")[::2], "\n" in entry) for origin, entry in pairs)
+        return git.begin("config", "--list", "-z", "--show-origin", hooks=True)
 
     def setting(self, key: str) -> str | None:
         """The value of a configuration key (section and name in lower case), or None."""

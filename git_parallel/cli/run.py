@@ -13,6 +13,7 @@ from git_parallel.errors import UsageError
 from git_parallel.git import Repository
 from git_parallel.plan.config import load
 from git_parallel.plan.settings import BY_NAME
+from git_parallel.supervisor import surroundings
 
 Decorator = Callable[[Callable[..., int]], Callable[..., int]]
 
@@ -107,27 +108,30 @@ def command(
     TASK, --task and --task-file all name tasks. Workers beyond --workers wait in a queue. The result
     table is printed at the end; exit code 0 means that every worker succeeded.
     """
-    from git_parallel.cli import _supervise, _trust  # noqa: PLC0415 (not needed for -h)
-    from git_parallel.render import terminal  # noqa: PLC0415
-    from git_parallel.supervisor import recover, start  # noqa: PLC0415
-
     prompts = _prompts(words, tasks, task_files)
     if until is not None:
         flags["halt"] = _until(until, flags.get("halt"))
     repo = Repository.discover()
-    config = load(repo, flags, config_file)
-    typed = config.workers if config.layer("workers") == "flag" else None
-    request = start.Request(
-        tasks=prompts,
-        config=config,
-        argv=["git", "parallel", *sys.argv[1:]],
-        workers=typed,
-        matrix=matrix,
-        base=base,
-        with_changes=with_changes,
-        allow_empty=allow_empty,
-    )
-    draft = start.plan_run(repo, request)
+    repo.ask_settings()
+    with surroundings.Looking(repo) as looking:
+        # Not needed for -h, and git answers meanwhile.
+        from git_parallel.cli import _supervise, _trust  # noqa: PLC0415
+        from git_parallel.render import terminal  # noqa: PLC0415
+        from git_parallel.supervisor import recover, start  # noqa: PLC0415
+
+        config = load(repo, flags, config_file)
+        typed = config.workers if config.layer("workers") == "flag" else None
+        request = start.Request(
+            tasks=prompts,
+            config=config,
+            argv=["git", "parallel", *sys.argv[1:]],
+            workers=typed,
+            matrix=matrix,
+            base=base,
+            with_changes=with_changes,
+            allow_empty=allow_empty,
+        )
+        draft = start.plan_run(repo, request, looking)
     if not quiet:
         for note in draft.notes:
             click.echo(note, err=True)

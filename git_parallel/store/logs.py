@@ -14,13 +14,13 @@ from git_parallel.store.refs import Update
 CAP = 1 << 18  # bytes of head and of tail
 
 
-def write_logs(repo: Repository, run: str, logs: Mapping[int, str], cap: int = CAP) -> str:
-    """Keep head and tail (``cap`` bytes each) of each worker's output as ``<n>/output.log``; return the commit.
+def kept(repo: Repository, run: str, logs: Mapping[int, str], cap: int = CAP) -> Update:
+    """Keep head and tail (``cap`` bytes each) of each worker's output as ``<n>/output.log``.
 
     ``logs`` goes from worker to path; a file that does not exist is left out, and workers that were written
-    before and are not in ``logs`` stay. Raises RaceError when another process moved the ref meanwhile.
+    before and are not in ``logs`` stay. Returns what is to be done with the ref that keeps them.
     """
-    with refs.locked(repo), Objects(repo) as objects:
+    with Objects(repo) as objects:
         ref = logs_ref(run)
         before = refs.read(repo, ref).get(ref)
         entries = {}
@@ -31,8 +31,7 @@ def write_logs(repo: Repository, run: str, logs: Mapping[int, str], cap: int = C
         tree = objects.edit(objects.read_commit(before)[0] if before else None, entries)
         message = f"output of run {run}\n\nArchitect-Run: {run}\n"
         commit = objects.commit(tree, [before] if before else [], message)
-        refs.transaction(repo, [Update(ref, commit, before or repo.zero)])
-        return commit
+        return Update(ref, commit, before or repo.zero)
 
 
 def _ends(path: str, cap: int) -> bytes | None:

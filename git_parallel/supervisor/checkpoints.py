@@ -68,6 +68,11 @@ class Checkpoints:
         self._staged: str | None = None
         self._log: _Stamp | None = None
 
+    @property
+    def made(self) -> bool:
+        """Whether this round has a checkpoint."""
+        return self._tip != self._context.rounds[self._job.worker].wip
+
     def take(self) -> str | None:
         """Make a checkpoint when something has changed since the last one, and return its commit.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from git_parallel.plan.model import Result
-from git_parallel.store import logs, record
+from git_parallel.store import logs, record, refs
 from git_parallel.supervisor import files
 from git_parallel.supervisor.context import Context
 
@@ -15,11 +15,13 @@ def close_record(context: Context, results: dict[int, Result]) -> None:
     for result in results.values():
         counts[result.status] = counts.get(result.status, 0) + 1
     summary = ", ".join(f"{number} {status}" for status, number in sorted(counts.items()))
-    record.write(
-        context.repo,
-        spec.run,
-        {"events.jsonl": files.read(context.files.journal) or b""},
-        subject=f"run ended: {summary}",
-        trailers=[("Architect-Event", "run-ended"), ("Architect-State", "ended")],
-    )
-    logs.write_logs(context.repo, spec.run, {number: context.files.worker(number).log for number in results})
+    with refs.locked(context.repo):
+        output = logs.kept(context.repo, spec.run, {number: context.files.worker(number).log for number in results})
+        record.write(
+            context.repo,
+            spec.run,
+            {"events.jsonl": files.read(context.files.journal) or b""},
+            subject=f"run ended: {summary}",
+            trailers=[("Architect-Event", "run-ended"), ("Architect-State", "ended")],
+            updates=[output],
+        )

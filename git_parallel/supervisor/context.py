@@ -88,9 +88,10 @@ def prepare(
     earlier: Mapping[int, Result] | None = None,
     features: Features | None = None,
     control_offset: int = 0,
+    host: GuardHost | None = None,
 ) -> Context:
     """Get everything ready that workers share: the guards' host, the fence, what worktrees need."""
-    host = GuardHost(guard_log(run))
+    host = host or guard_host(run)
     terminal = None
     if spec.terminal is not None:
         from git_parallel.supervisor.tmux import Session  # noqa: PLC0415 (few runs have one)
@@ -118,6 +119,11 @@ def prepare(
 def guard_log(run: RunFiles) -> str:
     """Where the run's guards write what should never happen, and what they are known by."""
     return os.path.join(run.top, "guard.log")
+
+
+def guard_host(run: RunFiles) -> GuardHost:
+    """The guards' host of a run, which gets ready while other things are done: the earlier, the better."""
+    return GuardHost(guard_log(run))
 
 
 def worker_variables(spec: RunSpec, job: Job, temporary: str) -> Mapping[str, str]:

@@ -39,6 +39,7 @@ class Attempt(Struct, frozen=True):
     stopped: str | None
     error: str | None = None
     peak_rss: int | None = None
+    checkpointed: bool = True  # as far as is known
 
 
 def finish(context: Context, job: Job, attempt: Attempt, *, run_checks: bool) -> Result:
@@ -66,7 +67,8 @@ def _finish_once(context: Context, job: Job, attempt: Attempt, run_checks: bool)
     status, reason = outcome.decide(_evidence(context, attempt, work))
     if work.seen is not None:
         capture.commit(context, job, work, _capture_message(context, job, status, reason))
-        if not any(update.ref == wip_ref(context.spec.run, job.worker) for update in work.updates):
+        kept = any(update.ref == wip_ref(context.spec.run, job.worker) for update in work.updates)
+        if attempt.checkpointed and not kept:
             work.updates += checkpoints.dropped(context, job)
     result = _result(context, job, attempt, work, (status, reason))
     worker = context.files.worker(job.worker)

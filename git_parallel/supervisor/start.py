@@ -30,7 +30,8 @@ from git_parallel.render import text
 from git_parallel.store import objects, record, refs, snapshots
 from git_parallel.store.refs import Update
 from git_parallel.supervisor import files, liveness, rounds, surroundings, view
-from git_parallel.supervisor.context import Context, prepare
+from git_parallel.supervisor.context import Context, guard_host, prepare
+from git_parallel.supervisor.host import GuardHost
 from git_parallel.supervisor.journal import Journal, timestamp
 from git_parallel.supervisor.surroundings import Surroundings
 
@@ -77,10 +78,13 @@ class Draft(Struct, frozen=True):
         return begin(self)
 
 
-def plan_run(repo: Repository, request: Request) -> Draft:
-    """Check a request and return the run it describes. Raises UsageError or ParallelError; nothing is changed."""
+def plan_run(repo: Repository, request: Request, looking: surroundings.Looking | None = None) -> Draft:
+    """Check a request and return the run it describes. Raises UsageError or ParallelError; nothing is changed.
+
+    ``looking`` is a look at how things stand that was begun before.
+    """
     config = request.config
-    before = surroundings.look(repo)
+    before = looking.done() if looking else surroundings.look(repo)
     base, base_name = _base(repo, request.base, before)
     target = _target(repo, config.target, before)
     tasks = tuple(Task(id=f"t{number}", prompt=prompt) for number, prompt in enumerate(request.tasks, 1))
@@ -181,20 +185,22 @@ def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
             spec = place(draft)
             run = State(repo.common_dir).run(spec.run)
             held, journal = _open(run, spec, draft.before.config)
+            host: GuardHost | None = None
             try:
+                host = guard_host(run)
                 places = [worktrees.Place(job.worker, job.branch, job.worktree) for job in spec.jobs]
                 worktrees.exclude(repo, draft.worktree, places)
                 _first_record(repo, run, spec, journal)
                 break
             except RaceError:  # somebody made one of the branches without our lock: look for free numbers again
-                _undo(run, held, journal)
+                _undo(run, held, journal, host)
                 if not tries_left:
                     raise
             except BaseException:
-                _undo(run, held, journal)
+                _undo(run, held, journal, host)
                 raise
     begun = {job.worker: rounds.first(spec, job) for job in spec.jobs}
-    context = prepare(repo, spec, run, journal, before=draft.before, rounds=begun, features=features)
+    context = prepare(repo, spec, run, journal, before=draft.before, rounds=begun, features=features, host=host)
     return context, held
 
 
@@ -317,8 +323,10 @@ def _first_record(repo: Repository, run: RunFiles, spec: RunSpec, journal: Journ
     )
 
 
-def _undo(run: RunFiles, held: liveness.Claim, journal: Journal) -> None:
+def _undo(run: RunFiles, held: liveness.Claim, journal: Journal, host: GuardHost | None) -> None:
     """Take back the live files of a run whose branches could not be made."""
+    if host is not None:
+        host.close()
     journal.close()
     held.release()
     for path, directories, names in os.walk(run.top, topdown=False):

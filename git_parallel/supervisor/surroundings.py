@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from git_parallel.errors import GitError
-from git_parallel.git import Repository
+from git_parallel.git import Pending, Repository
 from git_parallel.layout import HEADS
 
 
@@ -29,16 +29,40 @@ class Surroundings(Struct, frozen=True):
     config: bytes
 
 
+class Looking:
+    """A look at how things stand, in one git call where there is a worktree. Begun when this is made.
+
+    The ``with`` block ends it, also when nobody asks any more.
+    """
+
+    def __init__(self, repo: Repository) -> None:
+        self._repo = repo
+        self._config = _config(repo)
+        self._status: Pending | None = None
+        if repo.top is not None:
+            self._status = repo.git.begin("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal")
+
+    def __enter__(self) -> Looking:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._status is not None:
+            self._status.cancel()
+            self._status = None
+
+    def done(self) -> Surroundings:
+        """Return what was seen. Raises GitError. To be called once."""
+        if self._status is None:
+            commit = self._repo.git.run("rev-parse", "--verify", "-q", "HEAD^{commit}", ok=(0, 1, 128)).text
+            name = self._repo.git.run("symbolic-ref", "-q", "HEAD", ok=(0, 1)).text
+            return Surroundings(commit or None, name or None, None, self._config)
+        status, self._status = self._status, None
+        return Surroundings(*parse_status(status.done().stdout), self._config)
+
+
 def look(repo: Repository) -> Surroundings:
-    """See how things stand, in one git call where there is a worktree. Raises GitError."""
-    config = _config(repo)
-    if repo.top is None:
-        commit = repo.git.run("rev-parse", "--verify", "-q", "HEAD^{commit}", ok=(0, 1, 128)).text
-        name = repo.git.run("symbolic-ref", "-q", "HEAD", ok=(0, 1)).text
-        return Surroundings(commit or None, name or None, None, config)
-    done = repo.git.run("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal")
-    head, branch, changed = parse_status(done.stdout)
-    return Surroundings(head, branch, changed, config)
+    """See how things stand. Raises GitError."""
+    return Looking(repo).done()
 
 
 def parse_status(output: bytes) -> tuple[str | None, str | None, frozenset[bytes]]:

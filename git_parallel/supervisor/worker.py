@@ -390,5 +390,6 @@ class Worker:
             stopped=stopped,
             error=error or (self._why if stopped == self._stopped else None),
             peak_rss=self._peak_rss or None,
+            checkpointed=self.checkpoints.made,
         )
         return finish(self.context, self.job, attempt, run_checks=stopped not in ("interrupted", "stopped", "halted"))

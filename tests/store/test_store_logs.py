@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from git_parallel.errors import RaceError
-from git_parallel.store import refs
-from git_parallel.store.logs import write_logs
+from git_parallel.store import logs, refs
 from git_parallel.store.record import write
 
 RUN = "20261129T165000Z-7f3a"
@@ -16,6 +15,12 @@ REF = f"refs/architect/logs/{RUN}"
 @pytest.fixture
 def where(both, opened):
     return opened(both.path)
+
+
+def write_logs(where, run, paths, **options):
+    update = logs.kept(where, run, paths, **options)
+    refs.transaction(where, [update])
+    return update.new
 
 
 def test_long_output_keeps_both_ends(both, where, tmp_path):
