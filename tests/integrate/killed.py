@@ -10,76 +10,34 @@ import itertools
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import countdown
 from ended_runs import kept_commits, kept_contents
 
-from git_parallel import cli
-from git_parallel.git import Git
-
-# Calls of git that change something. What they change they change at once or not at all.
+# Calls of git that change something.
 _CHANGING = {"update-ref", "worktree", "config", "add", "read-tree", "checkout-index", "update-index"}
 _READING = {("worktree", "list"), ("config", "--get"), ("config", "--get-regexp"), ("config", "-z")}
 
 
-class Countdown:
-    """Counts changes; the process dies before number ``at``."""
-
-    def __init__(self, at: int) -> None:
-        self.at = at
-        self.count = 0
-
-    def step(self) -> None:
-        self.count += 1
-        if self.count == self.at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def watch(self) -> None:
-        """Put a step before everything that changes the disk or a ref."""
-        for name in ("rename", "replace", "unlink", "rmdir", "mkdir", "link"):
-            setattr(os, name, self._before(getattr(os, name)))
-        run = Git.run
-
-        def watched(git: Git, *arguments: str, **options: Any) -> Any:
-            words = [word for word in arguments if not word.startswith("core.") and word != "-c"]
-            if words[0] in _CHANGING and tuple(words[:2]) not in _READING and "--get-regexp" not in words:
-                self.step()
-            return run(git, *arguments, **options)
-
-        Git.run = watched  # type: ignore[method-assign]
-
-    def _before(self, function: Any) -> Any:
-        def watched(*arguments: Any, **options: Any) -> Any:
-            self.step()
-            return function(*arguments, **options)
-
-        return watched
+def changes(words: Sequence[str]) -> bool:
+    """Whether a git command changes anything."""
+    return words[0] in _CHANGING and tuple(words[:2]) not in _READING and "--get-regexp" not in words
 
 
 def attempt(at: int, command: list[str]) -> bool:
-    """Run a command in a forked process that dies before change ``at``; return whether it died."""
+    """Run a command that dies before change ``at``; return whether it died."""
     with tempfile.TemporaryFile() as said:
-        child = os.fork()
-        if child == 0:
-            os.dup2(said.fileno(), 1)
-            os.dup2(said.fileno(), 2)
-            Countdown(at).watch()
-            os._exit(cli.run(command))
-        _, status = os.waitpid(child, 0)
-        if os.WIFSIGNALED(status):
-            return True
-        code = os.waitstatus_to_exitcode(status)
-        if code:
+        code = countdown.attempt(at, command, said, changes)
+        if code > 0:
             said.seek(0)
             raise SystemExit(f"{command} exited with {code} at change {at}: {said.read().decode()}")
-        return False
+        return code < 0
 
 
 def every_change(repo: Path, backup: Path, first: list[str], then: list[str]) -> Iterator[int]:

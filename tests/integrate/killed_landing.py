@@ -10,18 +10,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import countdown
 from landings import tree_on_disk
-
-from git_parallel import cli
-from git_parallel.git import Git
 
 _CHANGING = {
     "update-ref",
@@ -38,49 +35,9 @@ _CHANGING = {
 }
 
 
-class Countdown:
-    """Counts changes; the process dies before number ``at``, counting also where one has just been made."""
-
-    def __init__(self, at: int) -> None:
-        self.at = at
-        self.count = 0
-
-    def step(self) -> None:
-        self.count += 1
-        if self.count == self.at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def watch(self) -> None:
-        for name in ("rename", "replace", "unlink", "rmdir", "mkdir", "ftruncate"):
-            setattr(os, name, self._before(getattr(os, name)))
-        run = Git.run
-
-        def watched(git: Git, *arguments: str, **options: Any) -> Any:
-            word = next(one for one in arguments if not one.startswith(("-", "core.")))
-            if word in _CHANGING:
-                self.step()
-            return run(git, *arguments, **options)
-
-        Git.run = watched  # type: ignore[method-assign]
-
-    def _before(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(*arguments: Any, **options: Any) -> Any:
-            self.step()
-            return function(*arguments, **options)
-
-        return watched
-
-
-def attempt(at: int, command: list[str], output: Any) -> bool:
-    """Run a command in a forked process that dies before change ``at``; return whether it died."""
-    child = os.fork()
-    if child == 0:
-        os.dup2(output.fileno(), 1)
-        os.dup2(output.fileno(), 2)
-        Countdown(at).watch()
-        os._exit(cli.run(command))
-    _, status = os.waitpid(child, 0)
-    return os.WIFSIGNALED(status)
+def changes(words: Sequence[str]) -> bool:
+    """Whether a git command changes anything."""
+    return next(word for word in words if not word.startswith("-")) in _CHANGING
 
 
 def git(repository: Path, *arguments: str) -> str:
@@ -111,7 +68,7 @@ def main() -> None:
         shutil.copytree(backup, repository, symlinks=True)
         os.chdir(repository)
         with tempfile.TemporaryFile() as output:
-            died = attempt(step, command, output)
+            died = countdown.attempt(step, command, output, changes) < 0
             output.seek(0)
             said = output.read().decode()
         between = judge(repository)
