@@ -20,7 +20,7 @@ from git_parallel.git import Git, Repository
 from git_parallel.integrate import removal
 from git_parallel.integrate.restorable import Restorable
 from git_parallel.layout import HEADS, State
-from git_parallel.store import record, refs
+from git_parallel.store import record, refs, snapshots
 from git_parallel.store.refs import Update
 from git_parallel.store.snapshots import Snapshot
 from git_parallel.supervisor.journal import timestamp
@@ -158,6 +158,7 @@ def restore_worktree(repo: Repository, item: Restorable, path: str | None, name:
             detached = state.head
             git.run("update-ref", "--no-deref", "-m", "parallel: restore", "HEAD", detached)
         warnings += _put_back(repo, git, place, done.head, state)
+        warnings += [f"not captured: {what}" for what in state.missing]
     warnings += _put_ignored(repo, item, git)
     return Restored(
         item,
@@ -274,8 +275,20 @@ def restore_files(repo: Repository, item: Restorable, directory: str) -> Restore
     git = Git((f"--git-dir={repo.common_dir}", f"--work-tree={target}"), target)
     with _scratch(repo) as index:
         _check_out(git, commit, index, None)
-    warnings = tuple(_put_ignored(repo, item, git))
-    return Restored(item, head=commit if state is None else state.head, path=target, state=state, warnings=warnings)
+    warnings = _put_ignored(repo, item, git)
+    if state is not None:
+        warnings += [f"not captured: {what}" for what in (*state.missing, *_nested(repo, state))]
+    return Restored(
+        item, head=commit if state is None else state.head, path=target, state=state, warnings=tuple(warnings)
+    )
+
+
+def _nested(repo: Repository, state: Snapshot) -> list[str]:
+    """The repositories inside that a snapshot names by their commits: it has nothing of what is in them."""
+    if state.head is None:
+        return []
+    found = snapshots.change(repo.common, state.head, state.tree).nested
+    return [f"{path}: a repository of its own" for path in found]
 
 
 def restore_trash(repo: Repository, item: Restorable, directory: str) -> Restored:

@@ -34,6 +34,8 @@ _NOT_ADDED = re.compile(
     r"^error: (?:'(?P<nested>.*)' does not have a commit checked out|unable to index file '(?P<file>.*)')$"
 )
 
+_MOST_MISSING = 50
+
 _SNAPSHOT_TRAILER = re.compile(r"^Architect-(?P<key>[A-Z][a-z]+): (?P<value>.+)$", re.MULTILINE)
 _NOT_READ = re.compile(r"^warning: could not open directory '(?P<directory>.*)': ")
 
@@ -240,6 +242,7 @@ def snapshot(
     if ignored:
         trailers.append(f"Architect-Ignored: {ignored}")
         parents = [*parents, ignored]
+    trailers += [f"Architect-Missing: {' '.join(what.split())}" for what in seen.missing[:_MOST_MISSING]]
     if previous:
         trailers.append(f"Architect-Previous: {previous}")
         parents = [*parents, previous]
@@ -249,8 +252,8 @@ def snapshot(
 class Snapshot(Struct, frozen=True):
     """A snapshot as it is read again. ``head`` is None for an unborn branch, ``index`` a commit of the index.
 
-    ``ignored`` one of files that git ignores; ``branch`` is the short name HEAD pointed to, None when detached;
-    ``time`` is epoch seconds.
+    ``ignored`` is one of files that git ignores; ``missing`` is what could not be captured, and why; ``branch`` is
+    the short name HEAD pointed to, None when detached; ``time`` is epoch seconds.
     """
 
     oid: str
@@ -260,6 +263,7 @@ class Snapshot(Struct, frozen=True):
     index: str | None
     lost: tuple[str, ...]
     ignored: str | None
+    missing: tuple[str, ...]
     previous: str | None
     time: int
     subject: str
@@ -287,6 +291,7 @@ def parse_snapshot(oid: str, data: bytes) -> Snapshot:
         index=first.get("Index"),
         lost=tuple(names.get("Lost", ())),
         ignored=first.get("Ignored"),
+        missing=tuple(names.get("Missing", ())),
         previous=first.get("Previous"),
         time=int(fields["committer"].split()[-2]),
         subject=message.partition("\n")[0],

@@ -83,9 +83,8 @@ def look(context: Context, job: Job, *, ran: bool) -> Work:
     except (ParallelError, OSError) as error:
         work.warnings.append(f"what the capture left out could not be listed: {error}")
     work.warnings += surroundings.changes(context.repo, context.before, worktree_too=not work.change.paths)
-    work.warnings += [f"not captured: {path}" for path in work.seen.missing]
+    work.warnings += [f"not captured: {what}" for what in (*work.seen.missing, *_nested(work))]
     work.warnings += snapshots.submodule_work(context.repo.at(job.worktree), job.worktree)
-    work.warnings += [f"not captured: {path}: a repository of its own" for path in work.change.nested]
     return work
 
 
@@ -115,6 +114,7 @@ def _look_at_checkpoint(context: Context, job: Job, work: Work) -> None:
     (seen,) = snapshots.read_snapshots(context.repo, [work.snapshot])
     if seen is not None and seen.head == work.head:
         _compare(context, job, work, seen.tree)
+        work.warnings += [f"not captured: {what}" for what in (*seen.missing, *_nested(work))]
 
 
 def _lost(context: Context, job: Job, admin: str, seen: snapshots.Look) -> list[str]:
@@ -168,6 +168,11 @@ def _keep_ignored(context: Context, job: Job, work: Work, found: uncaptured.Igno
 
 def _a(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def _nested(work: Work) -> list[str]:
+    """Name the repositories that the agent made: of each git keeps the id of its commit alone."""
+    return [f"{path}: a repository of its own" for path in work.change.nested]
 
 
 def _compare(context: Context, job: Job, work: Work, now: str) -> None:

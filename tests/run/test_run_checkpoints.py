@@ -232,6 +232,24 @@ def test_a_commit_that_was_reset_away_is_held_by_the_checkpoint(repo, start, tmp
     assert lost in repo.git("log", "-1", "--format=%P", run.ref)
 
 
+def test_repositories_that_the_agent_made_are_named_where_only_a_checkpoint_is_left(repo, start, tmp_path):
+    run = start("--checkpoint", "0.5s")
+    made = "git init -q made; cd made; git commit -q --allow-empty -m m; cd .."
+    run.does(f"echo work > work; git init -q bare; {made}")
+    eventually(run.holds("work", "work"), "a checkpoint")
+    run.process.send_signal(signal.SIGKILL)
+    run.process.wait()
+    shutil.rmtree(run.worktree)
+    repo.parallel("wait")
+    named = [
+        "not captured: bare/: a repository of its own without a commit",
+        "not captured: made: a repository of its own",
+    ]
+    assert [one for one in run.result()["warnings"] if one.startswith("not captured")] == named
+    done = repo.parallel("restore", "1", "--to", str(tmp_path / "back"))
+    assert [line for line in done.stderr.splitlines() if "not captured" in line] == [f"warning: {one}" for one in named]
+
+
 def test_neither_index_nor_lock_of_the_agent_is_touched(repo, start):
     run = start("--checkpoint", "0.5s")
     run.does('echo staged > staged; git add staged; touch "$(git rev-parse --git-dir)/index.lock"; echo loose > loose')
