@@ -17,6 +17,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from git_parallel.supervisor import processes
 from git_parallel.supervisor.watching import QUIET
 
 # A program that draws its screen itself always waits for keys, at work too; then it shows that it works.
@@ -96,25 +97,26 @@ def _told(kind: bytes, payload: bytes) -> str | None:
     return None
 
 
-def waiting(processes: Iterable[int]) -> Waits | None:
+def waiting(pids: Iterable[int]) -> Waits | None:
     """Return the process that waits for input in the foreground of its terminal: one that reads, before any other.
 
     None also where nobody can tell: on other systems than Linux, or when its calls may not be looked at.
     """
-    found = [one for pid in sorted(processes) if (one := _look(pid)) is not None]
+    found = [one for pid in sorted(pids) if (one := _look(pid)) is not None]
     return next((one for one in found if one.reads), found[0] if found else None)
 
 
 def _look(pid: int) -> Waits | None:
     with suppress(OSError, ValueError, IndexError):
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
-        name = text[text.index(b"(") + 1 : text.rindex(b")")].decode(errors="replace")
-        fields = text[text.rindex(b")") + 2 :].split()
+        fields = processes.stat(pid)
+        if fields is None:
+            return None
         group, number, foreground = int(fields[2]), int(fields[4]), int(fields[5])
         if number == 0 or group != foreground:
             return None
         device = os.makedev((number >> 8) & 0xFFF, (number & 0xFF) | ((number >> 12) & 0xFFF00))
+        with open(f"/proc/{pid}/comm", errors="replace") as file:
+            name = file.read().rstrip("\n")
         for task in os.listdir(f"/proc/{pid}/task"):
             call = _call(pid, int(task))
             if call is not None and call[0] in _READ.get(platform.machine(), ()) and _is(pid, call[1], device):

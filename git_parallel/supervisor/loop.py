@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,12 +22,11 @@ from git_parallel.plan import halt
 from git_parallel.plan.model import Result, Status
 from git_parallel.render import text
 from git_parallel.render.live import Display
-from git_parallel.supervisor import control, liveness, notify, scheduler
+from git_parallel.supervisor import control, job, liveness, notify, scheduler
 from git_parallel.supervisor.closing import close_record
 from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.finish import unstarted
 from git_parallel.supervisor.lookout import Lookout
-from git_parallel.supervisor.processes import has_job_control
 from git_parallel.supervisor.sampler import Sampler
 from git_parallel.supervisor.scheduler import Purse
 from git_parallel.supervisor.view import RunView, WorkerView
@@ -355,11 +353,12 @@ class Supervisor:
 
     def _suspend(self) -> None:
         """Ctrl-Z: stop with all workers, until the shell lets us go on."""
-        if not has_job_control():  # nobody would: the system ignores the key then, and so do we
+        if not job.stops():
             return
         paused = self._pause([*self.active, *self.queue], "Ctrl-Z", whole=True)
         with self.display.aside():
-            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+            if job.is_stopped():  # else the shell, which may see git alone, has let it go on already
+                job.stop()
         self._unpause(paused)
 
     # The end.

@@ -118,22 +118,6 @@ def start_time(pid: int) -> int:
         return 0
 
 
-def has_job_control() -> bool:
-    """Say whether a shell above us in our session would let us go on if we stopped."""
-    parent = os.getppid()
-    try:
-        while os.getpgid(parent) == os.getpgrp():  # git, that started us
-            if not LINUX:
-                return True
-            process = look(parent)
-            if process is None:
-                return False
-            parent = process.parent
-        return os.getsid(parent) == os.getsid(0)
-    except OSError:
-        return False
-
-
 def descendants(root: int, apart: Container[int] = ()) -> list[Process]:
     """List the living descendants of ``root``, without those in ``apart`` and theirs. Linux only.
 

@@ -155,6 +155,7 @@ class Session:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                start_new_session=True,  # the terminal's Ctrl-C is for the supervisor
                 timeout=_COMMAND_LIMIT,
                 check=False,
             )

@@ -37,9 +37,12 @@ def states(repo, number: int = 1) -> list[tuple]:
     ]
 
 
-def test_an_agent_that_reads_its_terminal_is_blocked_until_it_has_its_answer(repo, tmp_path):
-    repo.git("config", "parallel.notify", f"cat > {tmp_path}/told")
-    start(repo, "echo question; read x; echo $x | tee a; sleep 300", "sleep 300")
+NOTIFIES = "printf '\\033]9;pick a colour\\033\\\\'; exec sleep 300"
+
+
+def test_an_agent_that_waits_for_a_person_is_blocked_until_it_has_its_answer(repo, tmp_path):
+    repo.git("config", "parallel.notify", f"cat > {tmp_path}/new.$$ && mv {tmp_path}/new.$$ {tmp_path}/told.$$")
+    start(repo, "echo question; read x; echo $x | tee a; sleep 300", NOTIFIES, "sleep 300")
     until(lambda: shown(repo)["state"] == "blocked", "it is blocked")
     (blocked,) = [state for state in states(repo) if state[0] == "blocked"]
     assert blocked[1:3] == ("process", "needs input")
@@ -49,35 +52,26 @@ def test_an_agent_that_reads_its_terminal_is_blocked_until_it_has_its_answer(rep
     line = repo.parallel("status").stdout.splitlines()[2]
     assert "blocked(needs input)" in line
     assert "reads its terminal" in line
-    assert shown(repo, 2)["state"] == "running"
-    until(lambda: os.path.exists(tmp_path / "told") and (tmp_path / "told").stat().st_size, "the command was told")
-    told = json.loads((tmp_path / "told").read_text())
-    assert (told["event"], told["worker"], told["status"]) == ("blocked", 1, "running")
+    until(lambda: shown(repo, 2)["state"] == "blocked", "so is the one that sent a notification")
+    assert (shown(repo, 2)["source"], shown(repo, 2)["waiting"]) == ("terminal", "pick a colour")
+    assert shown(repo, 3)["state"] == "running"
+    until(lambda: len(list(tmp_path.glob("told.*"))) == 2, "the command was told of each")
+    calls = {call["worker"]: call for call in (json.loads(told.read_text()) for told in tmp_path.glob("told.*"))}
+    told = calls[1]
+    assert (told["event"], told["status"], calls[2]["event"]) == ("blocked", "running", "blocked")
     assert told["workers"][0]["waiting"] == blocked[3]
+    assert repo.parallel("pause", "1").stdout == "[1] paused\n"
+    assert repo.parallel("unpause", "1").stdout == "[1] goes on\n"
     tmux(repo, "send-keys", "-t", ":1", "yes", "Enter")
     until(lambda: shown(repo)["state"] == "running", "it goes on")
     repo.parallel("stop")
     wait(repo)
     passed = [name for name, _ in itertools.groupby(state[0] for state in states(repo))]
-    assert passed == ["preparing", "running", "blocked", "running", "finishing", "ended"]
+    assert passed == ["preparing", "running", "blocked", "paused", "running", "finishing", "ended"]
     assert repo.git("show", "architect/parallel-1:a") == "yes"
 
 
-def test_a_blocked_worker_can_be_paused_and_is_blocked_afterwards(repo):
-    start(repo, "read x")
-    until(lambda: shown(repo)["state"] == "blocked", "it is blocked")
-    assert repo.parallel("pause").stdout == "[1] paused\n"
-    assert repo.parallel("unpause").stdout == "[1] goes on\n"
-    until(lambda: shown(repo)["state"] == "blocked", "it is blocked again")
-
-
-def test_a_notification_in_its_terminal_says_so_too(repo):
-    start(repo, "printf '\\033]9;pick a colour\\033\\\\'; exec sleep 300")
-    until(lambda: shown(repo)["state"] == "blocked", "it is blocked")
-    assert (shown(repo)["source"], shown(repo)["waiting"]) == ("terminal", "pick a colour")
-
-
-def test_so_does_the_question_in_a_stream_of_events(repo):
+def test_a_question_in_a_stream_of_events_says_so_too(repo):
     question = {"name": "AskUserQuestion", "input": {"questions": [{"question": "which colour?"}]}}
     event = {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": "1", **question}]}}
     (repo.path / "asks").write_text(f"#!/bin/sh\ncat <<'E'\n{json.dumps(event)}\nE\nexec sleep 300\n")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -137,19 +139,39 @@ def test_ctrl_z_pauses_and_fg_goes_on(repo):
         (run,) = view.live_runs(State(str(repo.path / ".git")))
         until(lambda: states(repo) == ["running"], "it runs")
         shell.type("\x1a")
-        shell.wait("Stopped")
-        assert stands_still(repo)
+        shell.wait("Stopped")  # which the shell says of git; the supervisor may need a moment more
+        until(lambda: stands_still(repo), "it stands still")
         assert states(repo) == ["paused"]
         shell.type("fg\r")
         until(lambda: not stands_still(repo, 1, 0.3), "it goes on")
         assert states(repo) == ["running"]
         shell.type("\x1a")
         shell.wait("Stopped")
+        until(lambda: states(repo) == ["paused"], "it is paused")
         assert repo.parallel("stop").stdout.startswith("[1] cancelled/stopped")  # which lets the supervisor go on
         shell.type("fg\rexit\r")
         shell.end()
     reasons = [e.get("reason") for e in journal.read(files(repo, run).journal) if e.get("state") == "paused"]
-    assert reasons == ["Ctrl-Z"] * 2
+    assert set(reasons) == {"Ctrl-Z"}
+
+
+def test_a_shell_that_lets_it_go_on_before_it_could_stop_does_not_lose_it(repo):
+    repo.git("config", "alias.go", f"!{sys.executable} -m git_parallel")
+    env = {"PS1": "$ ", "TERM": "dumb", "BEAT": BEAT}
+    with at_terminal.terminal("bash", "--norc", "-i", cwd=repo.path, env=env) as shell:
+        shell.wait(r"\$ ")
+        shell.type('git go run --program shell --task "$BEAT"\r')
+        until(lambda: beats(repo), "the agent beats")
+        (run,) = view.live_runs(State(str(repo.path / ".git")))
+        group = os.getpgid(json.loads(Path(files(repo, run).supervisor).read_text())["pid"])
+        for pause in (0.001, 0.004):
+            os.killpg(group, signal.SIGTSTP)
+            time.sleep(pause)
+            os.killpg(group, signal.SIGCONT)
+            until(lambda: not stands_still(repo, 1, 0.3), "it goes on", 10)
+        assert repo.parallel("stop").returncode == 0
+        shell.type("\rfg\rexit\r")
+        shell.end()
 
 
 def test_ctrl_z_where_no_shell_could_let_it_go_on_does_nothing(repo):
@@ -159,3 +181,40 @@ def test_ctrl_z_where_no_shell_could_let_it_go_on_does_nothing(repo):
         assert not stands_still(repo, 1, 1.0)
         terminal.signal(signal.SIGINT)
         assert terminal.end() == 130
+
+
+# Says on each line of input whether its job is stopped; its parent, in the same group, is what git is to us.
+ASKED = "import sys; from git_parallel.supervisor import job\nfor _ in sys.stdin: print(job.is_stopped(), flush=True)"
+PARENT = f"""import os, subprocess, sys
+if os.getpid() != os.getsid(0): os.setpgid(0, 0)
+subprocess.run([sys.executable, '-c', {ASKED!r}])"""
+
+
+@pytest.mark.parametrize("session", ["the shell's", "another"])
+def test_a_job_is_stopped_when_what_is_above_us_in_it_is(session):
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=session == "another",
+    )
+
+    def asked() -> str:
+        parent.stdin.write("?\n")
+        parent.stdin.flush()
+        return parent.stdout.readline().strip()
+
+    try:
+        assert asked() == "False"
+        parent.send_signal(signal.SIGSTOP)
+        until(lambda: psutil.Process(parent.pid).status() == psutil.STATUS_STOPPED, "it is stopped")
+        assert asked() == str(session == "the shell's")
+        parent.send_signal(signal.SIGCONT)
+        until(lambda: psutil.Process(parent.pid).status() != psutil.STATUS_STOPPED, "it goes on")
+        assert asked() == "False"
+    finally:
+        parent.send_signal(signal.SIGCONT)
+        parent.stdin.close()
+        parent.wait(20)
+        parent.stdout.close()

@@ -241,6 +241,14 @@ def test_without_tmux_nothing_is_started(repo, tmp_path):
     assert repo.git("for-each-ref", "refs/architect") == ""
 
 
+def test_a_run_without_a_terminal_pays_nothing_for_it(repo):
+    done = repo.parallel("run", "--program", "shell", "--task", "echo 1 > a", env={"PYTHONPROFILEIMPORTTIME": "1"})
+    assert done.returncode == 0
+    assert "git_parallel.supervisor.loop" in done.stderr
+    for module in ("tmux", "attention", "relay", "window"):
+        assert f"git_parallel.supervisor.{module}" not in done.stderr
+
+
 @pytest.mark.parametrize("terminal", ["none", "tmux"])
 def test_who_cannot_be_attached_to_is_told_what_to_do(repo, terminal):
     repo.git("config", "parallel.terminal", terminal)
