@@ -51,8 +51,12 @@ _UNATTENDED = {
     "LANGUAGE": "en",  # git's messages unchanged whatever LC_ALL says; the locale itself stays for filters
 }
 
+# What git writes is on the disk when it says so: by default it leaves loose objects and refs to the system, and a
+# power cut then leaves refs to objects that are not there. Many files at once cost one flush (git-config(1)).
+DURABLE = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=batch")
+
 # Plumbing fires none of the person's hooks and leaves no file system monitor running in a worktree.
-_PLUMBING = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
+_PLUMBING = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0", *DURABLE)
 
 MINIMUM_VERSION = (2, 38)  # merge-tree --write-tree
 

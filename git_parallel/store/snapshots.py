@@ -123,11 +123,13 @@ def look_at(
 
 def copy_index(source: str, target: str) -> None:
     """Copy an index with its time stamp: git judges by it whether an entry may be stale."""
-    try:
-        system.copy(source, target)
-    except FileNotFoundError:  # no index yet: git starts from an empty one
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(target)
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.getsize(source):
+            system.copy(source, target)
+            return
+    # None yet, or one that a power cut emptied: git starts from nothing.
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(target)
 
 
 def _show_hidden(git: Git, env: Mapping[str, str]) -> None:

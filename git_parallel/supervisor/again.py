@@ -20,7 +20,7 @@ from git_parallel.layout import State
 from git_parallel.plan.model import Result
 from git_parallel.render import text
 from git_parallel.store.objects import batch
-from git_parallel.supervisor import feedback, files, onward, recover, standing
+from git_parallel.supervisor import feedback, onward, recover, standing
 from git_parallel.supervisor.onward import Again, Ended, Order
 
 _FAILED = ("failed", "partial", "timeout")
@@ -178,7 +178,7 @@ def _retry(
 def _repeat(repo: Repository, state: Ended, result: Result) -> Order:
     """The worker's last task once more."""
     worker = result.worker_id
-    told = files.read(state.files.worker(worker).prompt)
+    told = state.recorded.file(f"workers/{worker}/prompt.txt")
     prompt = os.fsdecode(told) if told is not None else state.spec.task(result.task).prompt
     if not feedback.takes_commands(state.preset) and result.head is not None:
         prompt = feedback.repeated(prompt, result, _stat(repo, result.base, result.head))

@@ -52,6 +52,10 @@ class Work(Struct):
 def look(context: Context, job: Job, *, ran: bool) -> Work:
     """See what lies in the worktree; one that cannot be read is kept and named."""
     work = Work()
+    admin = worktrees.paired(context.repo, job.worktree)
+    if admin is not None:
+        for lock in leftovers.unlock(context.repo, job, admin):
+            context.journal.append("note", worker=job.worker, reason=f"{lock} was left by a git that was killed")
     if not ran:
         if context.rounds[job.worker].before is not None:
             _look_at_branch(context, job, work)
@@ -59,10 +63,6 @@ def look(context: Context, job: Job, *, ran: bool) -> Work:
             _look_at_empty(context, job, work)
         return work
     context.journal.append("intent", worker=job.worker, act="capture")
-    admin = worktrees.paired(context.repo, job.worktree)
-    if admin is not None:
-        for lock in leftovers.unlock(context.repo, job, admin):
-            context.journal.append("note", worker=job.worker, reason=f"{lock} was left by a git that was killed")
     if admin is None:
         work.warnings.append(f"the worktree is gone or no longer ours: {job.worktree}")
         _look_at_branch(context, job, work)
@@ -90,8 +90,9 @@ def look(context: Context, job: Job, *, ran: bool) -> Work:
 
 def _look_at_empty(context: Context, job: Job, work: Work) -> None:
     """No agent ever ran: the branch goes, unless its worktree was made already; that both stay."""
-    with contextlib.suppress(OSError):
-        os.rmdir(job.worktree)  # only an empty one: making it was interrupted
+    if os.path.lexists(job.worktree):
+        with refs.locked(context.repo):
+            worktrees.take_back(context.repo, job.worktree)
     work.updates += empty_branches(context, [job.worker])
     if not work.updates:
         _look_at_branch(context, job, work)

@@ -174,7 +174,7 @@ def _configuration(repo: Repository, state: State) -> Iterator[Finding]:
     before = files.read(state.run(known[-1]).config_before) if known else None
     path = os.path.join(repo.common_dir, "config")
     now = files.read(path)
-    if before is None or now is None or before == now:
+    if not before or now is None or before == now:
         return
     then = _settings(repo, state.run(known[-1]).config_before)
     for key in ("core.bare", "core.hookspath", "core.worktree"):

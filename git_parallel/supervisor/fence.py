@@ -35,12 +35,16 @@ _OTHERS = (
 
 
 class Fence(Struct, frozen=True):
-    """One run's hooks: their directory, the scripts they are made of, and the repository's own hooks."""
+    """One run's hooks: their directory, the scripts they are made of, and the repository's own hooks.
+
+    ``syncs``: the person's configuration says what git is to write through to the disk.
+    """
 
     directory: str
     scripts: str
     own: str
     common_dir: str
+    syncs: bool
 
     def variables(self, job: Job, environ: Mapping[str, str]) -> dict[str, str]:
         """The variables that put the fence up for one worker, added to what ``environ`` already configures."""
@@ -51,6 +55,8 @@ class Fence(Struct, frozen=True):
         # No file system monitor: its daemon would outlive the command that started it.
         # No maintenance after commits either: killed with the agent, it leaves a lock that stops it for good.
         settings = {"core.hooksPath": self.directory, "core.fsmonitor": "false", "maintenance.auto": "false"}
+        if not self.syncs:  # an agent's commits are to be there after a power cut, as far as git can see to it
+            settings |= {"core.fsync": "loose-object,reference,index", "core.fsyncMethod": "batch"}
         added = {
             "GIT_CONFIG_COUNT": str(count + len(settings)),
             "GIT_PARALLEL_BRANCH": job.branch,
@@ -76,7 +82,8 @@ def fence(repo: Repository, directory: str) -> Fence:
         link = os.path.join(directory, name)
         if not os.path.lexists(link):
             os.symlink(os.path.join(scripts, name if name in OURS else "chain"), link)
-    return Fence(directory, scripts, configured or os.path.join(repo.common_dir, "hooks"), repo.common_dir)
+    own = configured or os.path.join(repo.common_dir, "hooks")
+    return Fence(directory, scripts, own, repo.common_dir, syncs=repo.setting("core.fsync") is not None)
 
 
 def serving(repo: Repository, environ: Mapping[str, str], *, attended: bool) -> str | None:

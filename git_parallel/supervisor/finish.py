@@ -82,7 +82,9 @@ def _check(context: Context, job: Job, number: int, command: str) -> CheckResult
     """Run one check in the worker's worktree, under a guard of its own."""
     worker = context.files.worker(job.worker)
     temporary = TemporaryDirectory(context, job)
-    context.journal.append("intent", worker=job.worker, act="check", command=command, temporary=temporary.path)
+    context.journal.append(
+        "intent", worker=job.worker, act="check", command=command, temporary=temporary.path, durable=True
+    )
     with temporary:
         guard = context.host.start(
             GuardSpec(

@@ -138,6 +138,9 @@ def _finish_workers(context: Context, spec: RunSpec, events: list[Event]) -> dic
     results = recorded.results() if recorded is not None else {}
     spawned = _spawned(events)
     begun = {event["worker"] for event in events if event.get("act") == "worktree"}
+    # In a power cut the journal may lose the intent of what is there. A further round finds its worktree.
+    again = {event["worker"] for event in events if event.get("event") == "round"}
+    begun |= {job.worker for job in spec.jobs if job.worker not in again and os.path.lexists(job.worktree)}
     ended = {event["worker"] for event in events if event.get("state") == "ended"}
     never = [job.worker for job in spec.jobs if job.worker not in results and job.worker not in begun]
     if never:

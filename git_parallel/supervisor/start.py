@@ -293,7 +293,7 @@ def _open(run: RunFiles, spec: RunSpec, config: bytes) -> tuple[liveness.Claim, 
             prompt = spec.task(job.task).prompt.encode("utf-8", "surrogateescape")
             files.replace(worker.prompt, prompt)
         files.replace(run.spec, encode(spec), durable=True)  # from here on there is a run
-        files.replace(run.config_before, config)
+        files.replace(run.config_before, config, durable=True)
         journal = Journal(run.journal)
         journal.append("intent", act="branches", branches=[job.branch for job in spec.jobs])
         journal.append("run-started", source="person", durable=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
@@ -127,9 +128,9 @@ def _with_files(run: RunFiles, view: WorkerView) -> WorkerView:
     result = files.read(worker.result) if view.state == "ended" else None
     if result is not None:
         changes["result"] = decode_result(result)
-    progress = files.read(worker.progress)
-    if progress is not None:
-        changes["progress"] = msgspec.json.decode(progress, type=Progress)
+    with suppress(msgspec.DecodeError):  # empty after a power cut: it is never written through
+        if (progress := files.read(worker.progress)) is not None:
+            changes["progress"] = msgspec.json.decode(progress, type=Progress)
     return msgspec.structs.replace(view, **changes)
 
 

@@ -257,7 +257,8 @@ class Worker:
         if admin is None:
             place = worktrees.Place(job.worker, job.branch, job.worktree)
             with refs.locked(context.repo):
-                worktrees.register(context.repo, place, reason=f"git parallel {context.spec.run}/{job.worker}")
+                admin = worktrees.register(context.repo, place, reason=f"git parallel {context.spec.run}/{job.worker}")
+            worktrees.write_through(admin, job.worktree)
         for warning in worktrees.populate(context.repo, job.worktree, context.features):
             context.journal.append("note", worker=job.worker, reason=warning)
 
@@ -295,6 +296,7 @@ class Worker:
             attempt=self._attempt,
             session=self._session,
             offset=offset,
+            durable=True,
         )
         watching = agent.watching(context, job, self.files, command)
         with temporary:

@@ -9,7 +9,7 @@ called under ``store.refs.locked``: git's own ``worktree add`` and ``remove`` fa
 from git_parallel.worktrees.names import FIELDS, Place, Template, branch_fault, slug
 from git_parallel.worktrees.placing import allocate, exclude
 from git_parallel.worktrees.populate import Features, Submodule, features, populate
-from git_parallel.worktrees.registry import Entry, entries, opened, paired, register
+from git_parallel.worktrees.registry import Entry, entries, opened, paired, register, take_back, write_through
 from git_parallel.worktrees.removal import retire
 from git_parallel.worktrees.trash import Purged, Trashed, purge, trashed
 
@@ -34,5 +34,7 @@ __all__ = [
     "register",
     "retire",
     "slug",
+    "take_back",
     "trashed",
+    "write_through",
 ]

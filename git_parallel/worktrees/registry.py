@@ -8,6 +8,8 @@ each other (the entry's ``gitdir`` and the worktree's ``.git``) do.
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import stat
 from contextlib import suppress
 
@@ -154,6 +156,41 @@ def register(repo: Repository, place: Place, *, reason: str) -> str:
             raise explained(error, place) from error
         raise
     return admin
+
+
+def write_through(admin: str, path: str) -> None:
+    """Have the files that make a worktree one on the disk: git leaves them to the system, and without them it is lost.
+
+    A power cut may leave them empty otherwise, and git then sees neither the worktree nor what lies in it.
+    """
+    for name in (*(os.path.join(admin, own) for own in ("HEAD", "commondir", "gitdir", "locked")), f"{path}/.git"):
+        with suppress(FileNotFoundError):
+            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def take_back(repo: Repository, path: str) -> None:
+    """Remove what an interrupted :func:`register` of ``path`` left that is no worktree. The caller holds the lock.
+
+    That is a directory with nothing in it but its ``.git``, and an entry that names nothing and has no index: a power
+    cut empties files. Whatever holds anything stays.
+    """
+    link, admin = os.path.join(path, ".git"), named_by_worktree(path)
+    with suppress(OSError):
+        alone = os.listdir(path) == [".git"] and stat.S_ISREG(os.lstat(link).st_mode)
+        if alone and (not os.path.getsize(link) or (admin is not None and not _read(os.path.join(admin, "gitdir")))):
+            os.unlink(link)
+        os.rmdir(path)
+    if os.path.lexists(path):
+        return
+    name = re.sub(r"^\.", "-", os.path.basename(path))  # as git makes it
+    for admin in (os.path.join(repo.common_dir, "worktrees", one) for one in entry_names(repo)):
+        ours = re.fullmatch(re.escape(name) + r"\d*", os.path.basename(admin))
+        if ours and not _read(os.path.join(admin, "gitdir")) and not os.path.lexists(os.path.join(admin, "index")):
+            shutil.rmtree(admin)
 
 
 def forget(repo: Repository, path: str, admin: str) -> None:

@@ -35,14 +35,14 @@ def in_steps() -> None:
 def record(place: Scene) -> list[str]:
     """The points of a run that goes through, with a checkpoint while the agents wait half way."""
     child = scene.begin(place, "run", "--json", "--workers", "3", *place.tasks(), wrap=in_steps)
-    _hold(place, child, "after refs wip@0")
+    hold(place, child, "after refs wip@0")
     done = scene.end(place, child, "run")
     if done.code != 1:
         raise AssertionError(f"the run exited with {done.code}: {done.err}{done.out}")
     return place.steps()
 
 
-def _hold(place: Scene, child: int, until: str, limit: float = 15.0) -> None:
+def hold(place: Scene, child: int, until: str, limit: float = 15.0) -> None:
     """Let the agents go on once a point was reached, somebody was killed, or the run is over."""
     deadline = time.monotonic() + limit
     while not (until in place.steps() or (place.top / "killed").exists()) and time.monotonic() < deadline:
@@ -60,7 +60,7 @@ def play(place: Scene, case: str) -> dict[str, Any]:
     at_once = "5" if points.waits(point) else "3"
     child = scene.begin(place, "run", "--json", "--workers", at_once, *place.tasks(), env=env, wrap=in_steps)
     if points.waits(point):
-        _hold(place, child, point)
+        hold(place, child, point)
     else:
         place.go()
     done = scene.end(place, child, "run")

@@ -18,4 +18,4 @@ def test_soak(tmp_path):
     found = json.loads(done.stdout)
     assert found["problems"] == []
     assert sum(found["endings"].values()) == sum(found["workers"].values()) >= WORKERS
-    assert min(found["meanwhile"].values()) >= 2
+    assert min(found["meanwhile"].values()) >= 1

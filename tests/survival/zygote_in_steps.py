@@ -8,10 +8,12 @@ import sys
 _HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [_HERE, os.path.dirname(os.path.dirname(_HERE))]
 
-from steps import Guards  # noqa: E402
+from steps import Guards, note_syncs  # noqa: E402
 
 from git_parallel.supervisor import zygote  # noqa: E402
 
 if __name__ == "__main__":
+    if "SURVIVAL_SYNCS" in os.environ:
+        note_syncs()
     Guards().wrap()
     zygote.main()
