@@ -36,7 +36,6 @@ RUN = (
     "symlink a hook",
     "journal run-ended",
     "refs ended",
-    "refs logs",
     "unlink supervisor.pid",
 )
 
