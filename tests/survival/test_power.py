@@ -27,7 +27,7 @@ def test_after_a_reboot_a_process_with_a_number_of_ours_is_left_alone(repo):
     argv = [sys.executable, "-m", "git_parallel", "run", "-q", "--program", "shell", task]
     run = subprocess.Popen(argv, cwd=repo.path, stdout=subprocess.DEVNULL)
     (end, files) = time.monotonic() + 30, repo.path / ".git/architect/runs"
-    while '"started"' not in "".join(path.read_text() for path in files.glob("*/journal.jsonl")):
+    while '"pid"' not in "".join(path.read_text() for path in files.glob("*/journal.jsonl")):
         assert time.monotonic() < end
         time.sleep(0.02)
     run.kill()
@@ -35,7 +35,7 @@ def test_after_a_reboot_a_process_with_a_number_of_ours_is_left_alone(repo):
     with subprocess.Popen(["sleep", "600"]) as stranger:
         try:
             for path in [*files.glob("*/journal.jsonl"), *files.glob("*/supervisor.pid")]:
-                text, count = re.subn(r'"(pid|guard)": \d+', rf'"\1": {stranger.pid}', path.read_text())
+                text, count = re.subn(r'"(pid|guard)": *\d+', rf'"\1": {stranger.pid}', path.read_text())
                 assert count
                 path.write_text(text)
             assert json.loads(repo.parallel("status", "--json").stdout)["status"] == "interrupted"
