@@ -107,13 +107,16 @@ def _check(context: Context, job: Job, number: int, command: str) -> CheckResult
 
 def _evidence(context: Context, attempt: Attempt, work: Work) -> Evidence:
     claim = attempt.claim
+    # The role that may change nothing, in every program: what it leaves is its report.
+    read_only = context.spec.role == "plan"
     return Evidence(
         stopped=attempt.stopped,
         said=claim.outcome if claim else "failed",
         reason=claim.reason if claim else "agent_error",
         work=work.done,
-        allow_empty=context.spec.allow_empty,
+        allow_empty=context.spec.allow_empty or (read_only and claim is not None and bool(claim.text)),
         checks=work.checks,
+        outside=read_only and work.done,
     )
 
 

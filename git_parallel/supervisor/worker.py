@@ -172,6 +172,9 @@ class Worker:
             self.transition("running", source="process", of=("blocked",))
         if self.budget is not None and cost is not None and cost >= self.budget:
             self.stop("budget")
+        steps = self.context.spec.limits.max_steps
+        if "max_steps" not in self.context.preset.caps and steps and seen.step is not None and seen.step > steps:
+            self.stop("max_steps")  # the program itself cannot be told
         if (over := limits.exceeded(self.context.spec.limits, reading)) is not None:
             self.stop(over.reason, detail=over.detail, now=over.now)
 

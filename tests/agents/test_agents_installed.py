@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 
 import pytest
@@ -15,7 +16,7 @@ def install(tmp_path, monkeypatch):
     """Put programs on PATH that say something when they are asked for their version."""
     directory = tmp_path / "bin"
     directory.mkdir()
-    monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
 
     def put(name: str, script: str) -> str:
         program = directory / name

@@ -103,6 +103,16 @@ def test_an_exit_of_0_without_a_result_is_no_success(name):
 
 def test_details_are_for_people():
     assert read("claude-budget.jsonl", 1).detail == "Reached maximum budget ($0.02)"
+
+
+def test_tokens_that_a_program_forgets_at_its_end_are_still_known():
+    usage = {"input_tokens": 1000, "output_tokens": 50}
+    spent = {"type": "assistant", "message": {"id": "1", "usage": usage, "content": []}}
+    ended = {"type": "result", "subtype": "error_max_budget_usd", "is_error": True, "total_cost_usd": 3.5}
+    found = reader("claude")
+    found.feed(lines(spent, {**ended, "usage": dict.fromkeys(usage, 0)}))
+    claim = found.finish(1)
+    assert (claim.reason, claim.cost, claim.tokens) == ("budget", 3.5, {"input": 1000, "output": 50})
     assert read("claude-denied.jsonl").detail == "permission denied: editing hello.txt"
     assert read("claude-denied.jsonl").denials == 1
     assert read("codex-error429.jsonl", 1).detail == "exceeded retry limit, last status: 429 Too Many Requests"

@@ -11,8 +11,8 @@ from git_parallel.errors import UsageError
 LOG = "/run/workers/1"
 CLAUDE = "claude -p --output-format stream-json --verbose"
 AIDER = (
-    "aider --yes-always --no-auto-commits --no-dirty-commits --no-check-update --no-gitignore --no-analytics "
-    f"--analytics-log {LOG}/aider-analytics.jsonl --chat-history-file {LOG}/aider-chat.md "
+    "aider --yes-always --no-auto-commits --no-dirty-commits --no-check-update --no-show-release-notes --no-gitignore "
+    f"--no-analytics --analytics-log {LOG}/aider-analytics.jsonl --chat-history-file {LOG}/aider-chat.md "
     f"--input-history-file {LOG}/aider-input --no-stream --no-pretty"
 )
 

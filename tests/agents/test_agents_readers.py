@@ -138,6 +138,20 @@ def test_architect_status_stop_reason_and_exit(status, stop, exit_code, outcome,
     assert (claim.detail is None) == (outcome == "done")
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("litellm.AuthenticationError: AuthenticationError: OpenAIException - no", "auth"),
+        ("litellm.RateLimitError: RateLimitError: OpenAIException - no", "rate_limit"),
+        ("litellm.InternalServerError: InternalServerError: OpenAIException - no", "api_error"),
+        ("litellm.BadRequestError: OpenAIException - no", "agent_error"),
+    ],
+)
+def test_architect_names_a_failed_request_by_its_librarys_exception(text, reason):
+    said = result(status="failed", stop_reason="llm_error", output=f"Unrecoverable LLM error: {text}")
+    assert read(ARCHITECT, said, 1).reason == reason
+
+
 def test_success_of_a_program_that_was_killed_is_not_done():
     claim = read(ARCHITECT, result(), None, 9)
     assert (claim.outcome, claim.reason, claim.detail) == (

@@ -15,16 +15,17 @@ OUTPUTS = Path(__file__).parent / "outputs"
 
 @pytest.fixture
 def stand_in(tmp_path, monkeypatch):
-    """Make a program that prints a recorded output, and let PATH have it and the system's programs only."""
+    """Make a program that prints a recorded output, and put it on PATH."""
     directory = tmp_path / "bin"
     directory.mkdir()
-    monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
 
-    def make(name: str, output: str, *, exit_code: int = 0, first: str = "cat > hello.txt") -> None:
+    def make(name: str, output: str, *, exit_code: int = 0, first: str = "cat > hello.txt", last: str = "") -> None:
         program = directory / name
         recorded = shlex.quote(str(OUTPUTS / output))
         program.write_text(
-            f'#!/bin/sh\nprintf "%s\\n" "$@" > "{directory}/{name}.args"\n{first}\ncat {recorded}\nexit {exit_code}\n'
+            f'#!/bin/sh\nprintf "%s\\n" "$@" > "{directory}/{name}.args"\n'
+            f"{first}\ncat {recorded}\n{last}\nexit {exit_code}\n"
         )
         program.chmod(0o755)
 
@@ -100,8 +101,26 @@ def test_work_that_was_cut_short_by_a_cap_is_kept(repo, stand_in):
     assert (worker["status"], worker["reason"], worker["files_modified"]) == ("partial", "max_steps", ["hello.txt"])
 
 
+def test_a_program_that_cannot_be_told_of_its_steps_is_stopped_after_them(repo, stand_in, tmp_path):
+    step = {"type": "item.completed", "item": {"type": "command_execution", "command": "true", "exit_code": 0}}
+    (tmp_path / "steps.jsonl").write_text(f"{json.dumps(step)}\n" * 4)
+    stand_in("codex", str(tmp_path / "steps.jsonl"), last="sleep 60")
+    (worker,) = workers(repo.parallel("run", "--json", "--program", "codex", "--max-steps", "3", "do it"))
+    assert (worker["status"], worker["reason"], worker["steps"]) == ("partial", "max_steps", 4)
+    assert worker["files_modified"] == ["hello.txt"]
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"), [("cat > /dev/null", ("success", "done")), ("cat > hello.txt", ("partial", "scope"))]
+)
+def test_a_plan_is_what_the_program_says_and_no_change(repo, stand_in, first, expected):
+    stand_in("codex", "codex-ok.jsonl", first=first)
+    (worker,) = workers(repo.parallel("run", "--json", "--program", "codex", "--agent", "plan", "think"))
+    assert (worker["status"], worker["reason"]) == expected
+
+
 def test_aider_reports_beside_its_log_and_not_in_the_worktree(repo, stand_in):
-    copy = f'cp {shlex.quote(str(OUTPUTS / "aider-analytics.jsonl"))} "$8"; echo x > hello.txt; touch .aider.tags'
+    copy = f'cp {shlex.quote(str(OUTPUTS / "aider-analytics.jsonl"))} "$9"; echo x > hello.txt; touch .aider.tags'
     stand_in("aider", "aider-ok.txt", first=copy)
     (worker,) = workers(repo.parallel("run", "--json", "--program", "aider", "do it"))
     assert (worker["status"], worker["steps"], worker["cost"]) == ("success", 1, 0.003)

@@ -22,7 +22,7 @@ def stand_in(tmp_path, monkeypatch):
     """Make a program that does something and prints a recorded output."""
     directory = tmp_path / "bin"
     directory.mkdir()
-    monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
 
     def make(name: str, output: str | None, does: str = WRITES, exit_code: int = 0) -> None:
         program = directory / name

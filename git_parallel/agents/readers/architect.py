@@ -26,6 +26,15 @@ _REASONS = {
     "user_interrupt": "signal",
     "context_full": "context_full",
 }
+# Failed requests, by the name of its library's exception; any other is an "agent_error".
+_FAILURES = {
+    "AuthenticationError": "auth",
+    "PermissionDeniedError": "auth",
+    "RateLimitError": "rate_limit",
+    "InternalServerError": "api_error",
+    "ServiceUnavailableError": "api_error",
+    "APIConnectionError": "api_error",
+}
 _KEYS = ("status", "stop_reason", "output", "steps", "model", "cost", "costs")
 # In a result printed over several lines every line but the first and the last is indented, so another
 # line that begins at the margin with none of these is a library's, printed in between.
@@ -145,6 +154,8 @@ def _judge(result: Mapping[str, Any], exit_code: int | None, signal: int | None,
     else:
         reason = reason if reason not in (None, "done") else "agent_error"
         detail = (one_line(text) if text else None) or words
+        if stop == "llm_error":
+            reason = next((means for name, means in _FAILURES.items() if name in (detail or "")), reason)
     return Claim(
         outcome,
         reason,

@@ -75,10 +75,12 @@ class ClaudeReader(EventReader):
         steps, cost = whole(event.get("num_turns")), number(event.get("total_cost_usd"))
         self.steps = self.steps if steps is None else steps
         self.cost = self.cost if cost is None else cost
-        self.tokens = counts(event.get("usage"), _TOKENS) or self.tokens
-        used = event.get("modelUsage")
-        if self.model is None and isinstance(used, dict) and len(used) == 1:
-            self.name_model(next(iter(used)))
+        used = counts(event.get("usage"), _TOKENS)
+        if used and (any(used.values()) or not self.tokens):  # all 0 after its budget ended it
+            self.tokens = used
+        models = event.get("modelUsage")
+        if self.model is None and isinstance(models, dict) and len(models) == 1:
+            self.name_model(next(iter(models)))
         text = word(event.get("result"))
         self.text = text or self.text
         errors = " ".join(error for error in items(event.get("errors")) if isinstance(error, str))
