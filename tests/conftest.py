@@ -12,6 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from git_parallel.agents.preset import KNOWN_PROGRAMS
+
 SEALED = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_SYSTEM": os.devnull,
@@ -30,8 +32,29 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 2 * (os.cpu_count() or 1)
 
 
+@pytest.fixture(scope="session")
+def own_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """PATH without agent programs: which of them a developer has installed decides no test.
+
+    A directory that holds one is replaced by another with links to all the rest of it.
+    """
+    programs = {*KNOWN_PROGRAMS, "mini"}
+    directories = []
+    for place in os.get_exec_path():
+        names = os.listdir(place) if os.path.isdir(place) else []
+        if not programs.isdisjoint(names):
+            rest = tmp_path_factory.mktemp("bin")
+            for name in set(names) - programs:
+                (rest / name).symlink_to(os.path.join(place, name))
+            place = str(rest)  # noqa: PLW2901
+        directories.append(place)
+    return os.pathsep.join(directories)
+
+
 @pytest.fixture(autouse=True)
-def sealed(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def sealed(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, own_path: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """Seal the environment, and hold the test to leaving no process of its own behind."""
     for name in list(os.environ):
         if name.startswith(("GIT_", "XDG_", "PARALLEL_", "HERDR_")):
@@ -39,6 +62,7 @@ def sealed(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", own_path)
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     # The program is started thousands of times: compile it once, outside the tree, for all workers of pytest.
