@@ -140,14 +140,14 @@ def _hints(done: Restored, *, worktree: bool) -> list[str]:
     """What more there is of the worker."""
     item, hints = done.item, []
     if done.path is None and item.snapshot is not None:
-        hints.append(f"uncommitted work is kept too: git parallel restore {item.handle} --worktree, or --to DIR")
+        hints.append(f"what no branch has is kept: git parallel restore {item.handle} --worktree, or --to DIR")
     if item.trash and (worktree or done.path is None):
         hints.append(
             f"all of its files, ignored ones too, are in the trash: git parallel restore {item.handle} --from-trash DIR"
         )
-    if item.snapshot is not None and item.snapshot.lost and worktree:
+    if item.snapshot is not None and item.snapshot.lost:
         commits = " ".join(commit[:SHORT] for commit in item.snapshot.lost[:5])
-        hints.append(f"commits that no branch had: {commits}")
+        hints.append(f"commits that no branch had, for git branch NAME: {commits}")
     return hints
 
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from git_parallel import worktrees
 from git_parallel.agents import launch
@@ -206,7 +207,8 @@ def commit(context: Context, job: Job, work: Work, message: str) -> None:
         if not seen.dirty:
             work.warnings.append(f"the agent left its branch: HEAD is at {seen.branch or seen.head}")
         why = f"a {seen.operation} is in progress" if seen.dirty and seen.operation else "the agent left its branch"
-        work.snapshot = _keep(context, job, work, why)
+        index_tree = snapshots.staged_tree(context.repo.at(job.worktree))
+        work.snapshot = _keep(context, job, work, seen, why, index_tree=index_tree)
         work.warnings.append(f"{why}: its state is kept as {wip_ref(context.spec.run, job.worker)}")
     else:
         if seen.dirty:
@@ -214,16 +216,14 @@ def commit(context: Context, job: Job, work: Work, message: str) -> None:
             work.head = context.objects.commit(seen.tree, [seen.head], message)
             work.updates.append(Update(own, work.head, seen.head))
         if work.lost or (work.ignored is not None and work.ignored.kept):
-            _keep(context, job, work, "what its branch does not have")
+            clean = replace(seen, head=work.head, head_tree=seen.tree)  # as the worktree is when its index has followed
+            _keep(context, job, work, clean, "what its branch does not have", index_tree=None)
     work.warnings += _named(context, job, work.lost)
 
 
-def _keep(context: Context, job: Job, work: Work, why: str) -> str:
+def _keep(context: Context, job: Job, work: Work, seen: snapshots.Look, why: str, *, index_tree: str | None) -> str:
     """Write a snapshot, for the worker's wip ref, and return it: the state, lost commits, ignored files."""
-    seen = work.seen
-    assert seen is not None
     message = f"git parallel {context.spec.run}/{job.worker}: {why}"
-    index_tree = snapshots.staged_tree(context.repo.at(job.worktree))
     before = context.rounds[job.worker].wip
     kept = snapshots.snapshot(
         context.objects,

@@ -33,7 +33,7 @@ AMENDED = (
 
 @pytest.mark.parametrize("ways", [RESET, DETACHED, AMENDED], ids=["reset", "detached", "amended"])
 def test_a_commit_that_only_a_reflog_knows_is_kept_and_named(repo, ways):
-    result = worker(repo, f"{ways}; echo y > y; git add y; git commit -qm y")
+    result = worker(repo, f"{ways}; echo y > y")
     lost = (repo.path / "id").read_text().strip()
     assert result["lost"] == [lost]
     assert result["snapshot"] is None  # of the worktree's state nothing is missing on the branch
@@ -41,6 +41,12 @@ def test_a_commit_that_only_a_reflog_knows_is_kept_and_named(repo, ways):
     assert f"{lost[:10]} lost: x (no branch had it)" in repo.parallel("restore", "--list", "1").stdout
     listed = json.loads(repo.parallel("restore", "--list", "1", "--json").stdout)["workers"][0]
     assert listed["lost"] == [{"commit": lost, "subject": "lost: x"}]
+
+    back = repo.parallel("restore", "1", "--worktree=back", "--branch", "again")
+    assert f"commits that no branch had, for git branch NAME: {lost[:10]}" in back.stderr
+    assert "warning" not in back.stderr
+    assert repo.git("status", "--porcelain", cwd=repo.path / "back") == ""
+    assert (repo.path / "back/y").read_text() == "y\n"
 
     repo.parallel("cleanup")
     repo.git("reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all")
