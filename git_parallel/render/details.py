@@ -89,6 +89,7 @@ def worker(
         ("session", result.session if result else None),
         ("attempts", str(view.attempt) if view.attempt > 1 else None),
         ("action", view.progress.action if view.state in ("running", "blocked", "paused") else None),
+        ("waits for", view.progress.waiting if view.state == "blocked" else None),
         ("detail", result.detail if result else view.reason),
         ("exit code", _known(result.exit_code) if result else None),
         *(("check", check(one)) for one in (result.check or () if result else ())),

@@ -241,6 +241,21 @@ def test_without_tmux_nothing_is_started(repo, tmp_path):
     assert repo.git("for-each-ref", "refs/architect") == ""
 
 
+def test_a_program_whose_output_is_data_is_read_as_without(repo):
+    """It has a terminal for what it prints; the task comes on standard input, and errors stay apart."""
+    stream = Path(__file__).parents[1] / "agents/outputs/claude-stream-ok.jsonl"
+    (repo.path / "fake").write_text(f"#!/bin/sh\ncat > hello\ntest -t 1 && cat {stream}\necho apart >&2\n")
+    (repo.path / "fake").chmod(0o755)
+    agent = "{command: [./fake], prompt: {stdin: []}, output: claude, stderr: separate, money: reported}"
+    repo.commit("an agent", {".git-parallel.yaml": f"agents: {{fake: {agent}}}\n"})
+    done = repo.parallel("run", "--trust", "--program", "fake", "--terminal", "tmux", "--json", "--task", "say hello")
+    (worker,) = json.loads(done.stdout)["workers"]
+    assert (worker["status"], worker["steps"], worker["cost"]) == ("success", 2, 0.01), done.stderr
+    assert repo.git("show", "architect/parallel-1:hello") == "say hello"
+    assert log(repo).splitlines() == stream.read_text().splitlines()
+    assert Path(files(repo).worker(1).errors).read_text() == "apart\n"
+
+
 def test_a_run_without_a_terminal_pays_nothing_for_it(repo):
     done = repo.parallel("run", "--program", "shell", "--task", "echo 1 > a", env={"PYTHONPROFILEIMPORTTIME": "1"})
     assert done.returncode == 0
