@@ -12,6 +12,7 @@ from git_parallel.git import Git
 
 _MOST_FILES = 50_000  # counting on is not worth the wait: a build directory may hold millions
 _MOST_NAMES = 50
+_MOST_ENTRIES = 500_000  # of a worktree that is looked through: about a third of a second
 
 _KINDS = {
     stat.S_IFIFO: "fifo",
@@ -100,11 +101,11 @@ def unusual(top: str, skip: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield what git has no object for below ``top``: each path (relative) and what it is.
 
     ``skip`` are paths not to look at, directories with a slash; repositories inside are passed over, too.
-    Gives up after as many entries as are counted elsewhere: to look at more would take longer than to capture.
+    Gives up in a worktree of more than half a million entries.
     """
     looked = 0
     pending = [""]
-    while pending and looked < _MOST_FILES:
+    while pending and looked < _MOST_ENTRIES:
         place = pending.pop()
         try:
             with os.scandir(os.path.join(top, place)) as entries:
