@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from git_parallel.git import Git, Repository
+from git_parallel.git import Repository
 from git_parallel.integrate.chain import ImpossibleError
 from git_parallel.integrate.plan import Strategy
 from git_parallel.integrate.scratch import Scratch
@@ -58,15 +58,15 @@ def present(repo: Repository, strategy: Strategy) -> Present:
     return Present(directory, tuple(name for name in names if name in found or name in configured))
 
 
-def after(repo: Repository, checkout: Git, strategy: Strategy) -> list[str]:
-    """Run the hooks for when a checkout of the target has followed, in it; return what they say. None can refuse."""
+def after(repo: Repository, checkout: str, strategy: Strategy) -> list[str]:
+    """Run the hooks for when the checkout at a path has followed, in it; return what they say. None can refuse."""
     elsewhere = any(one.key == "core.hookspath" or one.key.startswith("hook.") for one in repo.settings)
     said = []
     for name, *arguments in AFTER[strategy]:
         if not elsewhere and not os.access(os.path.join(repo.common_dir, "hooks", name), os.X_OK):
             continue
         run = ("hook", "run", "--ignore-missing", name, "--", *arguments)
-        done = checkout.run(*run, ok=range(256), hooks=True)
+        done = repo.at(checkout).run(*run, ok=range(256), hooks=True)
         said += os.fsdecode(done.stdout + done.stderr).strip().splitlines()[:_SHOWN]
         if done.returncode:
             said.append(f"the hook {name} failed with exit code {done.returncode}; what has landed stays landed")

@@ -346,7 +346,7 @@ class Landing:
         for branch in branches:
             self.person.told(self.merge, branch)
         for place in places:
-            for line in hooks.after(self.repo, place.git, self.merge.strategy):
+            for line in hooks.after(self.repo, place.path, self.merge.strategy):
                 self.person.noted(line)
 
     def _stop(self, branch: Branch, onto: str, error: ImpossibleError) -> None:

@@ -154,7 +154,11 @@ AFTER = ("post-merge", "post-commit", "post-checkout", "post-rewrite")
 def test_after_a_landing_into_a_checkout_the_hooks_run_that_git_would_run(repo, tmp_path, strategy, ran):
     seen = tmp_path / "seen"
     for name in AFTER:
-        hook(repo, name, f'echo "{name} $1" >> "{seen}"; pwd >> "{seen}.where"; cat one >> "{seen}.one" || :')
+        hook(
+            repo,
+            name,
+            f'git status -s; echo "{name} $1" >> "{seen}"; pwd >> "{seen}.where"; cat one >> "{seen}.one" || :',
+        )
     run = landable(repo, {"one": "1\n"})
     assert run.merge("--strategy", strategy)[0] == 0
     assert seen.read_text().splitlines() == ran

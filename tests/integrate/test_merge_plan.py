@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import string
 
 import pytest
@@ -162,6 +163,12 @@ def test_a_landing_survives_being_written():
     assert [one["state"] for one in shown["branches"]] == ["landed", "red"]
     assert (shown["branches"][1]["check"], shown["branches"][1]["log"]) == ("make test", "/log")
     assert shown["branches"][0]["commit"] == "d" * 40
+
+
+def test_the_record_says_that_nobody_sat_at_a_terminal(repo):
+    _, document, _ = landable(repo, {"one": "1\n"}).merge()
+    recorded = json.loads(repo.git("show", f"refs/architect/merges/{document['merge']}:merge.json"))
+    assert (recorded["yes"], recorded["terminal"]) == (True, False)
 
 
 def test_what_a_fetched_branch_depends_on_is_looked_for_among_the_fetched_heads(repo):
