@@ -2,7 +2,8 @@
 
 A program of its own, so that forking is safe: ``python crash.py DIRECTORY [CASE...]`` prints one JSON object a
 case. A case is ``VICTIM|POINT|ENDING``, see ``points.py``; ``--all`` takes the whole product, ``--share 2/5`` a
-part of the cases, and ``--record`` prints the points of a run that nobody disturbs.
+part of the cases, and ``--record`` prints the points of a run that nobody disturbs. ``--again`` lets a supervisor
+die amid work, and then kills the command that takes over at each of its own points (``--every N``: of N points one).
 """
 
 from __future__ import annotations
@@ -90,6 +91,54 @@ def play(place: Scene, case: str) -> dict[str, Any]:
     return {
         "case": case,
         "killed": killed,
+        "problems": problems,
+        "seconds": round(time.monotonic() - begun, 2),
+        "statuses": statuses(place),
+    }
+
+
+# Where a supervisor dies before the one that takes its place does.
+INTERRUPTED = "amid work@1"
+
+
+def interrupt(place: Scene) -> None:
+    """Let a supervisor die while its workers are at work."""
+    env = {"SURVIVAL_AT": INTERRUPTED, "SURVIVAL_VICTIM": "supervisor"}
+    child = scene.begin(place, "run", "--json", "--workers", "5", *place.tasks(), env=env, wrap=in_steps)
+    hold(place, child, INTERRUPTED)
+    scene.end(place, child, "run")
+    for name in ("steps", "killed"):
+        os.unlink(place.top / name)
+
+
+def record_again(place: Scene) -> list[str]:
+    """The points of a command that takes over from a dead supervisor, and runs what did not end."""
+    interrupt(place)
+    done = scene.call(place, "resume", "--json", wrap=in_steps)
+    if done.code != 1:
+        raise AssertionError(f"resume exited with {done.code}: {done.err}{done.out}")
+    steps = dict.fromkeys(place.steps())
+    return [point for point in steps if not point.startswith("amid") and "guard" not in point]
+
+
+def play_again(place: Scene, case: str) -> dict[str, Any]:
+    """Kill whoever takes over from a dead supervisor, too; then go on."""
+    victim, point, _ = case.split("|")
+    begun = time.monotonic()
+    interrupt(place)
+    env = {"SURVIVAL_AT": point, "SURVIVAL_VICTIM": victim}
+    done = scene.call(place, "resume", "--json", env=env, wrap=in_steps)
+    problems = [] if done.code in (-9, 0, 1) else [f"resume exited with {done.code}: {done.err}"]
+    tops = [place.repo / name for name in os.listdir(place.repo) if name.startswith(".architect")]
+    problems += judge.dead_within(GRACE, place.token, tops)
+    status = scene.call(place, "status", "--json")
+    problems += judge.misleading(place.repo, scene.document(status)) if status.code == 0 else [status.err]
+    problems += judge.lost(place.repo, place.top / "ledger")
+    problems += resume(place, victim)
+    problems += after(place, tops)
+    return {
+        "case": case,
+        "killed": (place.top / "killed").exists(),
         "problems": problems,
         "seconds": round(time.monotonic() - begun, 2),
         "statuses": statuses(place),
@@ -190,9 +239,15 @@ def main() -> None:
     if "--share" in words:
         part, parts = map(int, words[words.index("--share") + 1].split("/"))
         cases = cases[part - 1 :: parts]
+    act = play
+    if "--again" in words:
+        act = play_again
+        cases = [f"supervisor|{point}|resume" for point in record_again(scene.make(directory, source, 0))]
+    if "--every" in words:
+        cases = cases[:: int(words[words.index("--every") + 1])]
     for number, case in enumerate(cases, 1):
         place = scene.make(directory, source, number)
-        print(json.dumps(play(place, case)), flush=True)
+        print(json.dumps(act(place, case)), flush=True)
         if not keep:
             shutil.rmtree(place.top)
 

@@ -35,3 +35,9 @@ def test_killed_at_a_point(tmp_path, part):
     found = [json.loads(line) for line in crash(tmp_path, "--share", f"{part}/{PARTS}")]
     assert len(found) >= len(points.sample()) // PARTS
     assert {one["case"]: one["problems"] for one in found if one["problems"]} == {}
+
+
+def test_killed_while_taking_over_from_a_dead_one(tmp_path):
+    found = [json.loads(line) for line in crash(tmp_path, "--again", "--every", "45")]
+    assert len(found) >= 5
+    assert {one["case"]: one["problems"] for one in found if one["problems"]} == {}
