@@ -129,7 +129,7 @@ class IgnoredPath(msgspec.Struct, frozen=True):
 class IgnoredFiles(msgspec.Struct, frozen=True):
     """The files that git ignores in a worktree, of which no commit on the branch has any.
 
-    ``files`` and ``size`` (bytes) are of all of them, ``paths`` the first ones. ``kept`` is a commit of
+    ``files`` and ``size`` (bytes) are of all of them, ``paths`` the first 50 paths. ``kept`` is a commit of
     those that were to be kept, below the worker's ref under refs/architect/wip/.
     """
 

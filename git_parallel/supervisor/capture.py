@@ -26,6 +26,7 @@ from git_parallel.supervisor.context import Context
 from git_parallel.worktrees import submodules, uncaptured
 
 _MOST_NAMED = 10
+_MOST_LISTED = 50
 _MOST_ASKED = 1000
 _SHORT = 12
 
@@ -78,8 +79,8 @@ def look(context: Context, job: Job, *, ran: bool) -> Work:
         _look_at_checkpoint(context, job, work)
         return work
     _compare(context, job, work, work.seen.tree)
-    work.lost = _lost(context, job, admin, work.seen)
     try:
+        work.lost = _lost(context, job, admin, work.seen)
         _look_at_the_rest(context, job, work)
     except (ParallelError, OSError) as error:
         work.warnings.append(f"what the capture left out could not be listed: {error}")
@@ -133,7 +134,8 @@ def _look_at_the_rest(context: Context, job: Job, work: Work) -> None:
     """Count and name what the capture leaves out; keep as much of what git ignores as was asked for."""
     found = uncaptured.ignored(context.repo.at(job.worktree), job.worktree)
     if found.total.files:
-        paths = [IgnoredPath(name, size.files, size.size, size.more) for name, size in found.paths]
+        listed = found.paths[:_MOST_LISTED]
+        paths = [IgnoredPath(name, size.files, size.size, size.more) for name, size in listed]
         kept = _keep_ignored(context, job, work, found) if context.spec.keep_ignored else None
         total = found.total
         work.ignored = IgnoredFiles(total.files, total.size, total.more, paths, kept)
@@ -156,9 +158,11 @@ def _keep_ignored(context: Context, job: Job, work: Work, found: uncaptured.Igno
     """Write a commit of the ignored files, the smallest paths first, as far as they may be kept; name the rest."""
     room = context.spec.keep_ignored or 0
     taken, left = uncaptured.fitting(found, room)
-    for name, size in left:
+    for name, size in left[:_MOST_NAMED]:
         much = f"{'more than ' if size.more else ''}{text.size(size.size)}"
         work.warnings.append(f"not kept: {name}: ignored, and {much} are too much for --keep-ignored")
+    if len(left) > _MOST_NAMED:
+        work.warnings.append(f"not kept: {len(left) - _MOST_NAMED} more ignored paths: too much for --keep-ignored")
     if not taken:
         return None
     scratch = os.path.join(context.files.worker(job.worker).top, "ignored.index")

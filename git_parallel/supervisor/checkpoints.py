@@ -16,7 +16,7 @@ from git_parallel.agents import launch
 from git_parallel.layout import HEADS, wip_ref
 from git_parallel.plan.model import Job
 from git_parallel.store import refs, snapshots
-from git_parallel.store.lost import lost_commits
+from git_parallel.store.lost import lost_commits, on_no_ref
 from git_parallel.store.refs import Update
 from git_parallel.supervisor.context import Context
 
@@ -144,7 +144,8 @@ class Checkpoints:
             return log, []
         context, own = self._context, HEADS + self._job.branch
         kept = [commit for commit in (context.rounds[self._job.worker].start, seen.head, self._tip) if commit]
-        return log, lost_commits(context.repo.common, admin, kept, ("HEAD", own))
+        found = lost_commits(context.repo.common, admin, kept, ("HEAD", own))
+        return log, on_no_ref(context.repo, found, besides=wip_ref(context.spec.run, self._job.worker))
 
     def _tidy(self) -> None:
         self._index = None

@@ -11,7 +11,6 @@ from msgspec import Struct
 from git_parallel.git import Git
 
 _MOST_FILES = 50_000  # counting on is not worth the wait: a build directory may hold millions
-_MOST_NAMES = 50
 _MOST_ENTRIES = 500_000  # of a worktree that is looked through: about a third of a second
 
 _KINDS = {
@@ -32,7 +31,7 @@ class Size(Struct, frozen=True):
 
 
 class Ignored(Struct, frozen=True):
-    """The ignored files of a worktree: all of them, and the first paths, each with what lies below it.
+    """The ignored files of a worktree: all of them, and the paths, each with what lies below it.
 
     Paths are relative to the top, directories with a slash.
     """
@@ -48,18 +47,15 @@ class Ignored(Struct, frozen=True):
 def ignored(git: Git, top: str) -> Ignored:
     """Count the ignored files of the worktree at ``top``."""
     names = git.run("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z").fields
-    files = size = 0
-    more = False
-    paths: list[tuple[str, Size]] = []
+    total = Size()
+    paths = []
     for name in names:
-        if files >= _MOST_FILES:
-            more = True
-            break
-        one = measure([os.path.join(top, name.rstrip("/"))])
-        files, size, more = files + one.files, size + one.size, more or one.more
-        if len(paths) < _MOST_NAMES:
-            paths.append((name, one))
-    return Ignored(Size(files, size, more), tuple(paths))
+        one = Size(more=True)  # not counted
+        if total.files < _MOST_FILES:
+            one = measure([os.path.join(top, name.rstrip("/"))])
+        total = Size(total.files + one.files, total.size + one.size, total.more or one.more)
+        paths.append((name, one))
+    return Ignored(total, tuple(paths))
 
 
 def fitting(found: Ignored, room: int) -> tuple[list[tuple[str, Size]], list[tuple[str, Size]]]:

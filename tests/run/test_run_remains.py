@@ -121,6 +121,14 @@ def test_ignored_files_are_kept_on_request_up_to_a_size_and_come_back(repo, tmp_
     assert repo.git("status", "--porcelain", cwd=repo.path / ".architect-parallel-1") == ""
 
 
+def test_of_many_ignored_files_all_are_counted_and_kept_and_some_are_listed(repo):
+    repo.commit("ignore", {".gitignore": "*.o\nz*/\n"})
+    result = worker(repo, "touch $(seq -f %g.o 70); mkdir zz; mkfifo zz/pipe; echo z > zz/z", "--keep-ignored", "1k")
+    assert (result["ignored"]["files"], len(result["ignored"]["paths"])) == (72, 50)
+    assert len(repo.git("ls-tree", "-r", "--name-only", result["ignored"]["kept"]).splitlines()) == 71
+    assert [one for one in result["warnings"] if "pipe" in one] == []  # ignored, and so not looked at
+
+
 def test_no_room_for_what_is_kept_is_an_error(repo):
     assert "--keep-ignored must be" in repo.parallel("run", "--keep-ignored", "0", "x").stderr
 
