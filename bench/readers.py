@@ -41,6 +41,16 @@ SHAPES = {
         '{"type":"message","timestamp":"2026-11-29T00:00:00.000Z","role":"assistant","content":"',
         '","delta":true}',
     ),
+    "copilot, pieces": (
+        "copilot",
+        '{"type":"assistant.message_delta","data":{"messageId":"1","deltaContent":"',
+        '"},"ephemeral":true}',
+    ),
+    "cline, results": (
+        "cline",
+        '{"ts":"2026-11-29T22:36:32.324Z","type":"agent_event","event":{"type":"content_end","contentType":"tool","x":"',
+        '"}}',
+    ),
     "pi, pieces": ("pi", '{"type":"message_update","assistantMessageEvent":{"type":"text_delta","delta":"', '"}}'),
 }
 LENGTHS = (200, 2_000, 50_000)

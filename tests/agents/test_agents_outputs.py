@@ -67,6 +67,15 @@ ENDS = [
     ("gemini-stream-maxturns.jsonl", 53, None, "partial", "max_steps", 3, None, (3000, 150)),
     ("gemini-stream-error401.jsonl", 145, None, "failed", "auth", 0, None, (0, 0)),
     ("qwen-ok.jsonl", 0, None, "done", "done", 2, None, (2000, 100)),
+    ("qwen-resume.jsonl", 0, None, "done", "done", 2, None, (4000, 200)),
+    ("qwen-walltime.jsonl", 55, None, "partial", "timeout", None, None, None),
+    ("copilot-ok.jsonl", 0, None, "done", "done", 2, None, None),
+    ("copilot-denied.jsonl", 0, None, "partial", "permission", 2, None, None),
+    ("copilot-error401.jsonl", 1, None, "failed", "auth", None, None, None),
+    ("copilot-error500.jsonl", 1, None, "failed", "api_error", None, None, None),
+    ("cline-ok.jsonl", 0, None, "done", "done", 2, None, (2000, 100)),
+    ("cline-error401.jsonl", 1, None, "failed", "api_error", 1, 0.0, (0, 0)),
+    ("pi-ok.jsonl", 0, None, "done", "done", 2, 0.0022, (2000, 100)),
 ]
 
 
@@ -78,11 +87,12 @@ def test_what_a_programs_end_means(end):
     assert claim.cost == (None if cost is None else pytest.approx(cost))
     assert (claim.tokens and (claim.tokens["input"], claim.tokens["output"])) == tokens
     assert (claim.detail is None) == (outcome == "done")
-    assert claim.session
+    assert claim.session or name.startswith("cline")  # which tells it nowhere
 
 
 def test_every_recorded_output_is_looked_at():
     seen = {end[0] for end in ENDS} | {"claude-plan.jsonl", "aider-ok.txt", "aider-analytics.jsonl"}
+    seen |= {"mini-ok.json", "mini-error401.json"}
     assert {path.name for path in OUTPUTS.iterdir()} == seen
 
 
@@ -123,7 +133,15 @@ def test_tokens_that_a_program_forgets_at_its_end_are_still_known():
 
 def test_the_action_follows_the_stream():
     found = {}
-    for name in ("claude-stream-ok.jsonl", "codex-ok.jsonl", "opencode-ok.jsonl", "gemini-stream-ok.jsonl"):
+    for name in (
+        "claude-stream-ok.jsonl",
+        "codex-ok.jsonl",
+        "opencode-ok.jsonl",
+        "gemini-stream-ok.jsonl",
+        "copilot-ok.jsonl",
+        "cline-ok.jsonl",
+        "pi-ok.jsonl",
+    ):
         follower = reader(name.partition("-")[0])
         actions = []
         for line in (OUTPUTS / name).read_bytes().splitlines(keepends=True):
@@ -136,6 +154,9 @@ def test_the_action_follows_the_stream():
         "claude-stream-ok.jsonl": [said, "editing hello.txt", done],
         "codex-ok.jsonl": ["thinking", said, "running printf %s 'hello from the mock", done],
         "opencode-ok.jsonl": [said, "editing hello.txt", done],
+        "copilot-ok.jsonl": [said, "editing hello.txt", done],
+        "cline-ok.jsonl": ["thinking", said, "editing hello.txt", "thinking", done],
+        "pi-ok.jsonl": [said, "editing hello.txt", done],
         "gemini-stream-ok.jsonl": [said, "editing hello.txt", done],
     }
 
@@ -151,6 +172,13 @@ def test_retries_and_rate_limits_show_while_they_last():
     killed = reader("claude")
     killed.feed(b"".join(before))
     assert killed.finish(1).reason == "rate_limit"
+
+    copilot = reader("copilot")
+    *before, _, _, _, _, _ = (OUTPUTS / "copilot-error500.jsonl").read_bytes().splitlines(keepends=True)
+    copilot.feed(b"".join(before))
+    assert (copilot.progress.retries, copilot.progress.trouble) == (5, "retrying")
+    copilot.feed(lines({"type": "model.call_failure", "data": {"statusCode": 429}}, {"type": "assistant.turn_retry"}))
+    assert copilot.progress.trouble == "rate limited"
 
     codex = reader("codex")
     codex.feed((OUTPUTS / "codex-error500.jsonl").read_bytes())
@@ -175,6 +203,26 @@ def test_a_question_to_the_person_is_waited_for_until_anything_else_comes():
     assert gemini.progress.waiting == "asking a question"
     gemini.feed(lines({"type": "message", "role": "assistant", "content": "ok", "delta": True}))
     assert gemini.progress.waiting is None
+
+
+def test_no_dollar_for_tokens_is_a_price_that_nobody_knows():
+    cline = read("cline-ok.jsonl")
+    assert (cline.cost, cline.tokens["input"]) == (None, 2000)
+    opencode = reader("opencode")
+    step = {"type": "step-finish", "cost": 0, "tokens": {"input": 5, "output": 1}, "reason": "stop"}
+    opencode.feed(lines({"type": "step_finish", "sessionID": "s", "part": step}))
+    assert (opencode.progress.cost, opencode.finish(0).cost) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "exit_code", "outcome", "reason"),
+    [("mini-ok.json", 0, "done", "done"), ("mini-error401.json", 1, "failed", "auth")],
+)
+def test_minis_trajectory_tells_whether_it_submitted(tmp_path, name, exit_code, outcome, reason):
+    mini = reader("mini-swe-agent", tmp_path)
+    (tmp_path / "mini-trajectory.json").write_bytes((OUTPUTS / name).read_bytes())
+    claim = mini.finish(exit_code)
+    assert (claim.outcome, claim.reason, claim.cost, claim.model) == (outcome, reason, None, "openai/mock-model")
 
 
 # Claude Code

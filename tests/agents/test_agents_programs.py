@@ -9,6 +9,7 @@ from git_parallel.agents.preset import find, load
 from git_parallel.errors import UsageError
 
 LOG = "/run/workers/1"
+COPILOT = "copilot --output-format json --allow-all-tools --no-ask-user"
 CLAUDE = "claude -p --output-format stream-json --verbose"
 AIDER = (
     "aider --yes-always --no-auto-commits --no-dirty-commits --no-check-update --no-show-release-notes --no-gitignore "
@@ -61,14 +62,21 @@ def line(program: str, **values) -> str:
         ("aider", {"model": "m"}, f"{AIDER} --model m --message-file {LOG}/prompt.txt"),
         ("aider", {"role": "plan"}, f"{AIDER} --chat-mode ask --message-file {LOG}/prompt.txt"),
         ("qwen", {"max_steps": 9}, "qwen -o stream-json --approval-mode yolo --max-session-turns 9"),
+        (
+            "qwen",
+            {"session": "u-1", "timeout": 100},
+            "qwen -o stream-json --approval-mode yolo --max-wall-time 90 --session-id u-1",
+        ),
         ("pi", {"model": "m"}, "pi --mode json -p --model m"),
-        ("copilot", {"model": "m"}, "copilot --allow-all-tools --no-ask-user --model m"),
+        ("copilot", {"model": "m", "session": "u-1"}, f"{COPILOT} --model m --session-id u-1"),
+        ("copilot", {"role": "plan"}, f"{COPILOT} --deny-tool=write --deny-tool=shell"),
         (
             "mini-swe-agent",
             {"task": "do it", "budget": 1},
             f"mini -y --exit-immediately -o {LOG}/mini-trajectory.json -l 1 -t do it",
         ),
-        ("cline", {"task": "do it"}, "cline --yolo -- do it"),
+        ("cline", {"task": "do it"}, "cline --json -- do it"),
+        ("cline", {"task": "do it", "role": "plan"}, "cline --json --plan -- do it"),
     ],
 )
 def test_the_command_line(program, values, expected):

@@ -13,7 +13,7 @@ from git_parallel.agents.readers.values import at, items, word
 _TOOLS = {
     "editing": (
         "write edit multiedit notebookedit writefile replace patch applypatch editfile createfile create "
-        "strreplace strreplaceeditor writetofile replaceinfile insert filechange"
+        "strreplace strreplaceeditor editor writetofile replaceinfile insert filechange"
     ),
     "reading": "read readfile readmanyfiles view notebookread",
     "running": "bash shell execute runshellcommand commandexecution runcommand executecommand powershell exec",

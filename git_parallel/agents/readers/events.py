@@ -93,7 +93,7 @@ class EventReader:
     def progress(self) -> Progress:
         return Progress(
             step=self.steps,
-            cost=self.cost,
+            cost=self.spent,
             action=self.doing() or readable(self._noise) or None,
             tokens=self.tokens,
             retries=self.retries,
@@ -115,7 +115,7 @@ class EventReader:
         return replace(
             claim,
             steps=self.steps,
-            cost=self.cost,
+            cost=self.spent,
             tokens=self.tokens,
             session=self.session,
             text=printable(self.text)[:TEXT].strip() or None if self.text else None,
@@ -123,6 +123,11 @@ class EventReader:
             denials=self.denials,
             edited=tuple(self.edited),
         )
+
+    @property
+    def spent(self) -> float | None:
+        """US dollars. No dollar for tokens that were used means that the program has no price for the model."""
+        return None if self.cost == 0 and self.tokens and any(self.tokens.values()) else self.cost
 
     # What a subclass does.
 

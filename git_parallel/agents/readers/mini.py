@@ -23,7 +23,8 @@ class _Trajectory(EventReader):
     def event(self, event: dict[str, Any]) -> None:
         info = event.get("info")
         stats = at(info, "model_stats")
-        self.steps, self.cost = whole(at(stats, "api_calls")), number(at(stats, "instance_cost"))
+        self.steps, cost = whole(at(stats, "api_calls")), number(at(stats, "instance_cost"))
+        self.cost = None if cost == 0 and self.steps else cost  # it has no price for the model
         self.name_model(at(info, "config", "model", "model_name"))
         self.text = word(at(info, "submission"))
         end = word(at(info, "exit_status"))
