@@ -16,6 +16,7 @@ from git_parallel.layout import RunFiles, State
 
 _LIMIT = 15.0  # seconds until a window that does not come is an error
 _PAUSE = 0.05
+_WITH_AGENT = ("running", "blocked", "paused")
 
 
 @click.command()
@@ -32,7 +33,8 @@ def command(words: Sequence[str]) -> int:
         raise UsageError(f"worker {number} has ended; its output: git parallel log {number}")
     files = State(repo.common_dir).run(run.spec.run)
     if not os.path.exists(files.window(number)):
-        raise UsageError(f"worker {number} has no terminal; follow its output with: git parallel log -f {number}")
+        has = "no terminal" if worker.state in _WITH_AGENT else f"no agent yet, it is {worker.state}"
+        raise UsageError(f"worker {number} has {has}; follow its output with: git parallel log -f {number}")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("attach needs a terminal")
     return _attach(files, run.spec.run, number)

@@ -33,6 +33,8 @@ _WINDOW = os.path.join(os.path.dirname(os.path.abspath(__file__)), "window.py")
 _START_LIMIT = 10.0  # seconds until a server that does not answer is an error
 _COMMAND_LIMIT = 10.0
 _PAUSE = 0.02
+_DYING = 1.0  # seconds until the death of a server that was killed has got around
+_TRIES = 3
 _NAME = 30  # columns of a window's name
 
 # Of the person's own tmux, or of the terminal that we were started in.
@@ -97,20 +99,23 @@ class Session:
         view = [sys.executable, "-I", "-S", _WINDOW, self._files.terminal, str(worker), words]
         name = ["-n", text.fit(text.printable(title), _NAME).replace("#", "##") or str(worker)]
         with self._lock:
-            if self._closed:
-                return
-            if self._server is None or self._server.wait(0) is not None:
-                self._start()
-            done = (
-                self._call("respawn-window", "-k", "-t", target, *view)
-                or self._call("new-window", "-d", "-t", target, *name, *view)
-                or self._call(
-                    *("new-session", "-d", "-s", self._run, *name, *view),
-                    *(";", "move-window", "-s", f"={self._run}:", "-t", target),
-                )
-            )
-        if not done:
-            raise ParallelError("tmux makes no window", f"see {self._files.terminal}")
+            for _ in range(_TRIES):
+                if self._closed:
+                    return
+                if self._server is None or self._server.wait(0) is not None:
+                    self._server = self._start()
+                if (
+                    self._call("respawn-window", "-k", "-t", target, *view)
+                    or self._call("new-window", "-d", "-t", target, *name, *view)
+                    or self._call(
+                        *("new-session", "-d", "-s", self._run, *name, *view),
+                        *(";", "move-window", "-s", f"={self._run}:", "-t", target),
+                    )
+                ):
+                    return
+                if self._server.wait(_DYING) is None:
+                    break  # it lives, and yet makes none
+        raise ParallelError("tmux makes no window", f"see {self._files.terminal}")
 
     def close(self) -> None:
         """End the server with all that is in it."""
@@ -121,10 +126,10 @@ class Session:
                 self._server.wait(_COMMAND_LIMIT)
         remove(self._files)
 
-    def _start(self) -> None:
+    def _start(self) -> Guard:
         self._tmux = self._tmux or find()
         top = self._files.terminal
-        self._server = self._host.start(
+        server = self._host.start(
             GuardSpec(
                 argv=(self._tmux, "-S", SOCKET, "-f", os.devnull, "-D"),
                 cwd=top,
@@ -137,8 +142,10 @@ class Session:
         deadline = time.monotonic() + _START_LIMIT
         options = [word for option in _OPTIONS for word in (";", "set-option", *option)][1:]
         while not self._call(*options):
-            if self._server.wait(_PAUSE) is not None or time.monotonic() >= deadline:
+            if server.wait(_PAUSE) is not None or time.monotonic() >= deadline:
+                server.kill("it does not answer")
                 raise ParallelError("tmux does not start", f"see {os.path.join(top, 'tmux.log')}")
+        return server
 
     def _environment(self) -> dict[str, str]:
         env = self.environment(clean_environment())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -180,10 +181,16 @@ def test_a_killed_tmux_takes_nothing_with_it_and_comes_back_when_asked_for(repo)
     assert log(repo).splitlines() == ["before", "one", "got one", "two", "and two"]
 
 
-def test_nothing_is_left_of_a_run_whose_supervisor_is_killed(repo):
+@pytest.mark.parametrize("killed", ["supervisor", "supervisor, zygote and guards"])
+def test_nothing_is_left_of_a_run_whose_supervisor_is_killed(repo, killed):
     start(repo, "echo kept > a; echo up; trap '' HUP TERM; while :; do sleep 0.1; done")
     until(lambda: "up" in windows(repo).get(1, ""), "the window")
-    os.kill(json.loads(Path(files(repo).supervisor).read_text())["pid"], signal.SIGKILL)
+    supervisor = psutil.Process(json.loads(Path(files(repo).supervisor).read_text())["pid"])
+    ours = [one for one in supervisor.children(recursive=True) if "zygote" in " ".join(one.cmdline())]
+    assert len(ours) == 3  # the agent's guard, and that of tmux
+    for process in [supervisor, *(ours if killed != "supervisor" else ())]:
+        with contextlib.suppress(psutil.NoSuchProcess):  # it saw the end of its lifeline first
+            process.kill()
     until(lambda: left(repo) == [], "all are gone", 20)
     assert wait(repo)[0][0] == "cancelled"
     assert repo.git("show", "architect/parallel-1:a") == "kept"
@@ -267,7 +274,8 @@ def test_a_run_without_a_terminal_pays_nothing_for_it(repo):
 @pytest.mark.parametrize("terminal", ["none", "tmux"])
 def test_who_cannot_be_attached_to_is_told_what_to_do(repo, terminal):
     repo.git("config", "parallel.terminal", terminal)
-    repo.parallel("run", "--program", "shell", "--detach", "--task", "sleep 300")
+    tasks = ("--workers", "1", "--task", "sleep 300", "--task", "true")
+    repo.parallel("run", "--program", "shell", "--detach", *tasks)
     until(lambda: any(event.get("state") == "running" for event in journal.read(files(repo).journal)), "it runs")
     done = repo.parallel("attach", "1")
     said = {
@@ -275,6 +283,8 @@ def test_who_cannot_be_attached_to_is_told_what_to_do(repo, terminal):
         "tmux": "error: attach needs a terminal\n",
     }
     assert (done.returncode, done.stderr) == (2, said[terminal])
+    waits = "error: worker 2 has no agent yet, it is queued; follow its output with: git parallel log -f 2\n"
+    assert repo.parallel("attach", "2").stderr == waits
     repo.parallel("stop", "--now")
     done = repo.parallel("attach", "1")
     assert (done.returncode, done.stderr) == (2, "error: worker 1 has ended; its output: git parallel log 1\n")
