@@ -176,7 +176,8 @@ class Supervisor:
     def _changed(self, number: int) -> None:
         was = self._views[number].state
         self._show(number, **self.workers[number].shown())
-        if self._views[number].state == "blocked" != was:
+        blocked = self._views[number].state == "blocked" != was
+        if blocked and self._calls.due(number, time.monotonic()):
             self._tell_blocked(number)
 
     def _tell_blocked(self, number: int) -> None:

@@ -18,6 +18,7 @@ from git_parallel.supervisor.view import RunView, WorkerView
 
 _TIMEOUT = 30.0  # seconds
 _GRACE = 2.0
+_AGAIN = 60.0
 _BELL = "\a"
 _OSC, _END = "\x1b]9;", "\x1b\\"  # a notification, to terminals that know it; the others show nothing
 
@@ -45,6 +46,14 @@ class Calls:
         self._context = context
         self._guards: list[Guard] = []
         self._count = 0
+        self._told: dict[int, float] = {}
+
+    def due(self, worker: int, now: float) -> bool:
+        """Whether the person is to hear that a worker waits: once in a while, of one that asks again and again."""
+        if now - self._told.get(worker, float("-inf")) < _AGAIN:
+            return False
+        self._told[worker] = now
+        return True
 
     def blocked(self, shown: RunView, worker: int) -> None:
         """Tell that a worker waits for a person: the run's document, with ``event`` and ``worker``."""

@@ -143,3 +143,11 @@ def test_a_run_whose_supervisor_died_is_told_of_once(repo, tmp_path):
     document = json.loads(told.read_text())  # one, and no more
     assert document["status"] == "ended"
     assert [one["reason"] for one in document["workers"]] == ["supervisor_died"]
+
+
+def test_of_a_worker_that_asks_again_and_again_a_person_hears_once_a_minute():
+    calls = notify.Calls(None)  # type: ignore[arg-type] # it calls nobody
+    assert calls.due(1, 100.0)
+    assert not calls.due(1, 159.0)
+    assert calls.due(2, 159.0)
+    assert calls.due(1, 160.0)
