@@ -263,7 +263,7 @@ complete -c git-parallel -n '__git_parallel_using config' -l schema -d 'Print th
 complete -c git-parallel -n '__git_parallel_using config' -s c -l config -r -F -d 'Read FILE in place of the project file'\''s settings'
 complete -c git-parallel -n '__git_parallel_using config' -k -a '(__git_parallel_words settings)'
 
-complete -c git-parallel -n __git_parallel_first -k -a init -d 'show notes in every git log (opt-in)'
+complete -c git-parallel -n __git_parallel_first -k -a init -d 'notes in every git log, docs for agents (opt-in)'
 complete -c git-parallel -n '__git_parallel_using init' -l agent-docs -d 'Tell coding agents how to start runs: a skill, and a block in AGENTS.md'
 complete -c git-parallel -n '__git_parallel_using init' -l undo -d 'Take back what init has set or written, and nothing else'
 

@@ -43,7 +43,7 @@ COMMANDS: dict[str, str] = {
     "fetch": "get records of runs from a remote",
     "agents": "the programs that can do the work",
     "config": "what is in force, and from where",
-    "init": "show notes in every git log (opt-in)",
+    "init": "notes in every git log, docs for agents (opt-in)",
     "doctor": "find and repair trouble",
     "demo": "a two-minute tour with no model",
 }
