@@ -34,7 +34,7 @@ class LaunchValues(Struct, frozen=True, kw_only=True):
 
     ``task_file`` exists and holds ``task`` byte for byte. ``budget`` is in US dollars, ``timeout`` in
     seconds. ``session`` begins a conversation under that id, or goes on with it when ``resume`` is set.
-    ``root`` says that the program will run as root.
+    ``first_port`` is the first of the worker's own. ``root`` says that the program will run as root.
     """
 
     task: str
@@ -49,6 +49,7 @@ class LaunchValues(Struct, frozen=True, kw_only=True):
     resume: bool = False
     read_only: bool = False
     attempt: int = 1
+    first_port: int | None = None
     root: bool = False
 
 
@@ -251,6 +252,7 @@ def _fields(values: LaunchValues) -> dict[str, str | None]:
         "soft_timeout": None if values.timeout is None else str(soft_timeout(values.timeout)),
         "max_steps": None if values.max_steps is None else str(values.max_steps),
         "session": values.session,
+        "first_port": None if values.first_port is None else str(values.first_port),
         "attempt": str(values.attempt),
     }
 

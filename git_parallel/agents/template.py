@@ -17,6 +17,7 @@ FIELDS: dict[str, str] = {
     "max_steps": "steps that the worker may take",
     "log_dir": "the directory of the worker's log, for files of the program's own",
     "session": "the program's own name for the conversation",
+    "first_port": "the first of the network ports that no other worker is given",
     "attempt": "1, then 2 for the first retry",
 }
 

@@ -15,7 +15,7 @@ from git_parallel.agents.readers import Reader, reader_for
 from git_parallel.layout import WorkerFiles
 from git_parallel.plan.model import Job
 from git_parallel.supervisor.activity import Activity
-from git_parallel.supervisor.context import Context
+from git_parallel.supervisor.context import Context, first_port
 from git_parallel.supervisor.host import Ending, GuardSpec
 from git_parallel.supervisor.rounds import Round
 from git_parallel.supervisor.watching import Watching, size
@@ -37,6 +37,7 @@ def values(
         session=session,
         resume=of.session is not None,
         attempt=attempt,
+        first_port=first_port(job),
         root=os.geteuid() == 0,
     )
 

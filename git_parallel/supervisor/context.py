@@ -126,6 +126,11 @@ def guard_host(run: RunFiles) -> GuardHost:
     return GuardHost(guard_log(run))
 
 
+def first_port(job: Job) -> int:
+    """The first of a worker's ports."""
+    return FIRST_PORT + job.worker % _PORT_BLOCKS * PORTS_EACH
+
+
 def worker_variables(spec: RunSpec, job: Job, temporary: str) -> Mapping[str, str]:
     """The variables by which an agent or a check knows which worker it serves."""
     return {
@@ -134,7 +139,7 @@ def worker_variables(spec: RunSpec, job: Job, temporary: str) -> Mapping[str, st
         "GIT_PARALLEL_TASK": job.task,
         "GIT_PARALLEL_BASE": spec.base,
         "GIT_PARALLEL_ROOT": job.worktree,
-        "GIT_PARALLEL_PORT": str(FIRST_PORT + job.worker % _PORT_BLOCKS * PORTS_EACH),
+        "GIT_PARALLEL_PORT": str(first_port(job)),
         "GIT_PARALLEL_PORT_COUNT": str(PORTS_EACH),
         "GIT_TERMINAL_PROMPT": "0",
         "TMPDIR": temporary,

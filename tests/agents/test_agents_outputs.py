@@ -28,7 +28,7 @@ def reader(program: str, log_dir: Path | None = None, **known) -> Reader:
 
 
 def read(name: str, exit_code: int | None = 0, signal: int | None = None, errors: bytes = b"") -> Claim:
-    found = reader("opencode" if name.startswith("omo") else name.partition("-")[0])
+    found = reader("oh-my-opencode" if name.startswith("omo") else name.partition("-")[0])
     found.feed((OUTPUTS / name).read_bytes())
     return found.finish(exit_code, signal, errors)
 

@@ -76,6 +76,11 @@ def line(program: str, **values) -> str:
             f"mini -y --exit-immediately -o {LOG}/mini-trajectory.json -l 1 -t do it",
         ),
         ("cline", {"task": "do it"}, "cline --json -- do it"),
+        (
+            "oh-my-opencode",
+            {"model": "p/m", "first_port": 20010, "session": "s", "resume": True, "task": "-x"},
+            "oh-my-opencode run --json --port 20010 --model p/m --session-id s -- -x",
+        ),
         ("cline", {"task": "do it", "role": "plan"}, "cline --json --plan -- do it"),
     ],
 )

@@ -84,6 +84,24 @@ def test_nobody_is_told_of_a_success_that_git_does_not_show(repo, stand_in, outp
     assert worker["files_modified"] == []
 
 
+def test_a_plugin_that_serves_has_a_port_of_each_worker_and_leaves_nothing(repo, stand_in, tmp_path):
+    stand_in(
+        "oh-my-opencode",
+        "omo-run.json",
+        first='mkdir .omo; echo x > .omo/state; echo "$GIT_PARALLEL_PORT $4" > hello.txt',
+    )
+    done = repo.parallel("run", "--json", "--program", "oh-my-opencode", "--task", "one", "--task", "two")
+    first, second = workers(done)
+    assert (first["status"], first["files_modified"], second["files_modified"]) == (
+        "success",
+        ["hello.txt"],
+        ["hello.txt"],
+    )
+    ports = [repo.git("show", f"architect/parallel-{number}:hello.txt").split() for number in (1, 2)]
+    assert all(own == told for own, told in ports)
+    assert ports[0] != ports[1]
+
+
 def test_edits_that_git_does_not_show_are_named(repo, stand_in):
     """The recorded program says that it wrote hello.txt: here something else is there."""
     stand_in("claude", "claude-stream-ok.jsonl", first="cat > other.txt")
