@@ -202,7 +202,18 @@ def _claim(context: Context, job: Job, own: list[Event], ending: Ending) -> Clai
     ours = rounds.own(context.preset, claim, context.rounds[job.worker].reported)
     told.setdefault(spawn.get("attempt"), ours.cost)
     costs = [cost for cost in told.values() if cost is not None]
-    session = claim.session or spawn.get("session")
+    session = rounds.session_after(claim, spawn.get("session"))
+    if not any(event.get("event") == "reported" and event.get("attempt") == spawn.get("attempt") for event in own):
+        context.journal.append(
+            "reported",
+            worker=job.worker,
+            source="event-stream",
+            attempt=spawn.get("attempt"),
+            session=session,
+            cost=ours.cost,
+            session_cost=claim.cost,
+            session_tokens=claim.tokens,
+        )
     return msgspec.structs.replace(ours, cost=sum(costs) if costs else None, session=session)
 
 

@@ -55,18 +55,37 @@ def first(spec: RunSpec, job: Job) -> Round:
 
 
 def own(preset: Preset, claim: Claim, before: Usage) -> Claim:
-    """The claim with what this attempt alone used: totals that go on counting over a session are less ``before``."""
-    tokens = claim.tokens
-    if tokens is not None and "tokens" in preset.cumulative:
-        tokens = {kind: max(0, count - (before.tokens or {}).get(kind, 0)) for kind, count in tokens.items()}
+    """The claim with what this attempt alone used: totals that go on counting over a session are less ``before``.
+
+    A total below the one before it was counted anew.
+    """
+    tokens, known = claim.tokens, before.tokens or {}
+    goes_on = tokens is not None and all(tokens.get(kind, 0) >= count for kind, count in known.items())
+    if tokens is not None and goes_on and "tokens" in preset.cumulative:
+        tokens = {kind: count - known.get(kind, 0) for kind, count in tokens.items()}
     return msgspec.structs.replace(claim, cost=own_cost(preset, claim.cost, before), tokens=tokens)
 
 
 def own_cost(preset: Preset, cost: float | None, before: Usage) -> float | None:
     """The dollars of one attempt, from what its program reports."""
-    if cost is None or "cost" not in preset.cumulative:
-        return cost
-    return max(0.0, cost - (before.cost or 0.0))
+    known = before.cost or 0.0
+    return cost if cost is None or "cost" not in preset.cumulative or cost < known else cost - known
+
+
+def most(one: Usage, other: Usage) -> Usage:
+    """The larger of two totals of one session: a failed attempt tells nothing, or less, and uncounts nothing."""
+    costs = [cost for cost in (one.cost, other.cost) if cost is not None]
+    kinds = {*(one.tokens or {}), *(other.tokens or {})}
+    tokens = {kind: max((one.tokens or {}).get(kind, 0), (other.tokens or {}).get(kind, 0)) for kind in kinds}
+    return Usage(max(costs, default=None), tokens or None)
+
+
+def session_after(claim: Claim, known: str | None) -> str | None:
+    """The conversation to go on with after an attempt.
+
+    One that could not be gone on with names another, or none: the one that holds the work stays.
+    """
+    return known if claim.outcome == "failed" and known is not None else claim.session or known
 
 
 def added(before: Result | None, now: Result) -> Result:
@@ -108,11 +127,11 @@ def current(events: Iterable[Event]) -> list[Event]:
 
 
 def reported(events: Iterable[Event], session: str) -> Usage:
-    """What a session's program last said that it had used."""
+    """What a session's program has said that it had used."""
     found = Usage()
     for event in events:
         if event.get("event") == "reported" and event.get("session") == session:
-            found = Usage(event.get("session_cost", found.cost), event.get("session_tokens", found.tokens))
+            found = most(found, Usage(event.get("session_cost"), event.get("session_tokens")))
     return found
 
 

@@ -327,9 +327,7 @@ class Worker:
     def _account(self, claim: Claim) -> Claim:
         """Note what the program says that it used; return the claim with what this attempt alone did."""
         ours = rounds.own(self.context.preset, claim, self._reported)
-        # A session that could not be gone on with names another one, or none: the one that holds the work stays.
-        failed = claim.outcome == "failed" and self._session is not None
-        session = self._session if failed else claim.session or self._session
+        session = rounds.session_after(claim, self._session)
         self.context.journal.append(
             "reported",
             worker=self.job.worker,
@@ -341,7 +339,7 @@ class Worker:
             session_tokens=claim.tokens,
         )
         if self._round.session is not None:
-            self._reported = rounds.Usage(claim.cost or self._reported.cost, claim.tokens or self._reported.tokens)
+            self._reported = rounds.most(self._reported, rounds.Usage(claim.cost, claim.tokens))
         return msgspec.structs.replace(ours, session=session)
 
     def _note_start(self, guard: Guard) -> None:

@@ -229,6 +229,19 @@ def test_the_agents_own_conversation_goes_on_and_what_it_counts_up_is_counted_on
     assert fourth["files_modified"] == ["four", "one", "two"]
 
 
+def test_a_resume_that_fails_uncounts_nothing_and_its_result_is_kept(repo, helper):
+    """The third attempt's program says nothing of money, as one whose session is not found."""
+    helper.will(1, "echo one > one", cost=0.5)
+    helper.will(2, "exit 1")
+    helper.will(3, "echo three > three", cost=0.9)
+    helper.start("count")
+    second = helper.json("retry", "1", "-m", "go on", code=1)["workers"][0]
+    third = helper.json("retry", "1")["workers"][0]
+    assert (second["cost"], third["cost"]) == (pytest.approx(0.5), pytest.approx(0.9))
+    assert third["session"] == second["session"] == helper.result(1, attempt=1)["session"]
+    assert [helper.result(1, attempt=number)["status"] for number in (1, 2)] == ["success", "failed"]
+
+
 def test_a_round_that_changes_nothing_has_failed_and_the_review_stays_in_force(repo, helper):
     helper.will(1, "echo one > one")
     helper.will(2, "true")
