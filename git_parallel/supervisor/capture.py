@@ -215,14 +215,41 @@ def commit(context: Context, job: Job, work: Work, message: str) -> None:
         work.snapshot = _keep(context, job, work, seen, why, index_tree=index_tree)
         work.warnings.append(f"{why}: its state is kept as {wip_ref(context.spec.run, job.worker)}")
     else:
+        staged = None
         if seen.dirty:
             assert seen.head is not None
+            staged = _only_staged(context, job, work, seen)
             work.head = context.objects.commit(seen.tree, [seen.head], message)
             work.updates.append(Update(own, work.head, seen.head))
-        if work.lost or (work.ignored is not None and work.ignored.kept):
+        if staged or work.lost or (work.ignored is not None and work.ignored.kept):
             clean = replace(seen, head=work.head, head_tree=seen.tree)  # as the worktree is when its index has followed
-            _keep(context, job, work, clean, "what its branch does not have", index_tree=None)
+            _keep(context, job, work, clean, "what its branch does not have", index_tree=staged)
     work.warnings += _named(context, job, work.lost)
+
+
+def _only_staged(context: Context, job: Job, work: Work, seen: snapshots.Look) -> str | None:
+    """The tree of the index when it has what the worktree does not: files that were changed after they were staged."""
+    admin = worktrees.paired(context.repo, job.worktree)
+    if admin is None or seen.head_tree is None:
+        return None
+    copy = f"{seen.index}.staged.index"  # writing the tree of an index may rewrite that
+    snapshots.copy_index(os.path.join(admin, "index"), copy)
+    try:
+        tree = snapshots.staged_tree(context.repo.at(job.worktree), copy)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(copy)
+    if tree is None or tree in (seen.tree, seen.head_tree):
+        return None
+    git = context.repo.common
+    staged = set(snapshots.change(git, seen.head_tree, tree).paths)
+    changed = sorted(staged.intersection(snapshots.change(git, tree, seen.tree).paths))
+    if not changed:
+        return None
+    ref = wip_ref(context.spec.run, job.worker)
+    shown = ", ".join(map(text.one_line, changed[:_MOST_NAMED]))
+    work.warnings.append(f"changed after being staged ({shown}): what was staged is kept under {ref}")
+    return tree
 
 
 def _keep(context: Context, job: Job, work: Work, seen: snapshots.Look, why: str, *, index_tree: str | None) -> str:

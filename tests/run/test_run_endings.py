@@ -282,3 +282,17 @@ git fsck --no-dangling
     assert "code 1" in done.stdout or "code 128" in done.stdout
     said = done.stdout + done.stderr
     assert "architect-parallel-1" in said
+
+
+def test_what_was_staged_and_then_changed_is_kept(repo):
+    task = "echo first > a; git add a; echo second > a; echo plain > b; git add b"
+    (worker,) = json.loads(repo.parallel("run", "--json", "--program", "shell", task).stdout)["workers"]
+    assert worker["files_modified"] == ["a", "b"]
+    assert repo.git("show", f"{worker['head']}:a") == "second"
+    ref = f"refs/architect/wip/{worker['run']}/1"
+    assert [warning for warning in worker["warnings"] if ref in warning]
+    index = repo.git("log", "-1", "--format=%(trailers:key=Architect-Index,valueonly)", ref)
+    assert repo.git("show", f"{index}:a") == "first"
+    # What was only staged in part needs nothing beside the branch.
+    repo.parallel("run", "--program", "shell", "echo one > a; git add a; echo two > b")
+    assert len(repo.git("for-each-ref", "refs/architect/wip").splitlines()) == 1

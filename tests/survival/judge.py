@@ -220,7 +220,8 @@ def _result(repo: Path, run: str, result: dict[str, Any], now: dict[str, str]) -
         said.append("success without work")
     if result["snapshot"] is not None and now.get(wip) != result["snapshot"]:
         said.append(f"its snapshot {result['snapshot']} is not at {wip}")
-    if result["snapshot"] is None and wip in now and result["status"] != "cancelled":
+    named = result["snapshot"] is not None or any(wip in warning for warning in result["warnings"])
+    if wip in now and not named and result["status"] != "cancelled":
         said.append(f"a snapshot that the result does not name: {wip}")
     return said
 

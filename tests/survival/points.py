@@ -61,6 +61,7 @@ WORKER = (
     "journal intent capture",
     "git add",
     "git write-tree",
+    "unlink capture.index.staged.index",
     "refs wip",
     "journal intent check",
     "spawn check",
@@ -76,7 +77,7 @@ WORKER = (
     "unlink capture.index",
     "journal state ended",
 )
-UNCOMMITTED = {"refs wip", "link index.lock", "replace index"}
+UNCOMMITTED = {"unlink capture.index.staged.index", "refs wip", "link index.lock", "replace index"}
 
 # While agents wait half way, a checkpoint of one of them (in a thread of the run).
 CHECKPOINT = ("git write-tree", "git add", "refs wip")

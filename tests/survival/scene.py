@@ -45,6 +45,7 @@ commit)
     w two; git add two; git commit -qm two || exit 9 ;;
 write)
     w README; w new; w staged; git add staged || exit 9
+    : >staged; w staged
     half
     w later ;;
 fail)
