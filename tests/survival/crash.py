@@ -43,7 +43,7 @@ def record(place: Scene) -> list[str]:
     return place.steps()
 
 
-def hold(place: Scene, child: int, until: str, limit: float = 15.0) -> None:
+def hold(place: Scene, child: int, until: str, limit: float = 90.0) -> None:
     """Let the agents go on once a point was reached, somebody was killed, or the run is over."""
     deadline = time.monotonic() + limit
     while not (until in place.steps() or (place.top / "killed").exists()) and time.monotonic() < deadline:

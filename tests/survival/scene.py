@@ -203,7 +203,7 @@ def begin(
         os._exit(code)
 
 
-def end(scene: Scene, child: int, name: str, limit: float = 60.0) -> Done:
+def end(scene: Scene, child: int, name: str, limit: float = 240.0) -> Done:
     """Wait for a forked command; -9 when somebody killed it, 124 when it took too long."""
     until = time.monotonic() + limit
     while True:

@@ -178,7 +178,7 @@ class Supervisor:
         def wrapped(guard: Any, timeout: float | None = None) -> Any:
             if timeout is None:
                 who, here = str(_who()), self.reach.here
-                end = time.monotonic() + 20
+                end = time.monotonic() + 90
                 while self.reach.at == f"amid work@{who}" and who not in _lines(os.path.join(here, "half")):
                     if time.monotonic() > end:
                         break
