@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from git_parallel.agents.claim import Claim
 from git_parallel.plan.model import CheckResult, Status
 from git_parallel.render import text
 from git_parallel.supervisor.host import Ending
@@ -103,6 +104,13 @@ def unseen(edited: Sequence[str], changed: Sequence[str], subdir: str = "") -> l
         return []
     more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
     return [f"edits that git does not show: {', '.join(map(text.printable, missing[:_MOST_NAMED]))}{more}"]
+
+
+def unpriced(claim: Claim, money: str) -> list[str]:
+    """Say that a program which reports dollars, so that there was a budget, has reported none for tokens it used."""
+    if money != "reported" or claim.cost is not None or not any((claim.tokens or {}).values()):
+        return []
+    return ["no cost was reported for its tokens, so no budget was enforced"]
 
 
 def worth_retrying(status: Status, reason: str, work: bool) -> bool:

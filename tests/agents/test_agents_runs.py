@@ -102,6 +102,19 @@ def test_a_plugin_that_serves_has_a_port_of_each_worker_and_leaves_nothing(repo,
     assert ports[0] != ports[1]
 
 
+def test_a_cost_that_nobody_knows_is_no_0_and_keeps_no_budget(repo, stand_in):
+    stand_in("cline", "cline-ok.jsonl", first="echo x > hello.txt")
+    done = repo.parallel("run", "--json", "--program", "cline", "--budget-per-worker", "1", "do it")
+    (worker,) = workers(done)
+    assert (worker["cost"], worker["tokens"]["input"]) == (None, 2000)
+    assert "no cost was reported for its tokens, so no budget was enforced" in worker["warnings"]
+    shown = repo.parallel("status").stdout.splitlines()[-1]
+    assert " ? " in shown
+    assert "$0" not in shown
+    (other,) = workers(repo.parallel("run", "--json", "--program", "cline", "do it"))
+    assert other["warnings"] == []
+
+
 def test_edits_that_git_does_not_show_are_named(repo, stand_in):
     """The recorded program says that it wrote hello.txt: here something else is there."""
     stand_in("claude", "claude-stream-ok.jsonl", first="cat > other.txt")
