@@ -111,7 +111,7 @@ def judge(preset: Preset, result: Result, committed: str | None, left: list[str]
         Finding("nothing else changed", not others, ", ".join(others[:5])),
         _told("steps", result.steps, preset.output not in ("plain", "mini")),
         _told("tokens", sum(result.tokens.values()) if result.tokens else None, preset.money == "tokens"),
-        _told("cost", None if result.cost is None else f"${result.cost:.4f}", preset.money == "reported"),
+        _cost(preset, result),
         _told("session", result.session, reported),
         Finding("ended well", result.status == "success", _end(result)),
         Finding("no process left", not left, ", ".join(left)),
@@ -123,6 +123,12 @@ def _told(what: str, value: object, expected: bool) -> Finding:
     if value is not None:
         return Finding(what, True, str(value))
     return Finding(what, False if expected else None, "not told")
+
+
+def _cost(preset: Preset, result: Result) -> Finding:
+    if result.cost is None and preset.money == "reported" and result.steps is not None:
+        return Finding("cost", None, "not told: it may have no price for the model")
+    return _told("cost", None if result.cost is None else f"${result.cost:.4f}", preset.money == "reported")
 
 
 def _end(result: Result) -> str:

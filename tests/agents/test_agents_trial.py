@@ -89,6 +89,12 @@ def test_what_a_program_is_not_known_to_tell_is_no_fault(repo, stand_in):
     assert (document["ok"], found["session"], found["steps"]) == (True, None, None)
 
 
+def test_a_model_without_a_price_is_no_fault(repo, stand_in):
+    stand_in("cline", "cline-ok.jsonl", "echo hello > hello.txt")
+    document, found = tried(repo, "cline")
+    assert (document["ok"], found["cost"], found["tokens"]) == (True, None, True)
+
+
 def test_a_commit_of_the_programs_own_is_told_as_such(repo, stand_in):
     stand_in("claude", "claude-stream-ok.jsonl", f"{WRITES}; git add -A; git commit -qm mine")
     document, _ = tried(repo, "claude")
