@@ -24,7 +24,7 @@ from typing import Any
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "git-parallel-tests"
 _SOURCE = Path(__file__).with_name("versions.toml")
 _VERSIONS: dict[str, Any] = tomllib.loads(_SOURCE.read_text())
-_RECIPE = 1  # another number when `put` does another thing
+_RECIPE = 2  # another number when `put` does another thing
 _COMPLETE = "complete"  # holds the directory for PATH
 _PATIENCE = 900  # seconds for one command
 _AT_ONCE = 3
@@ -62,6 +62,11 @@ def executables(name: str) -> Path:
     return Path((place / _COMPLETE).read_text())
 
 
+def first_home(name: str) -> Path:
+    """Return a home in which a program has run once; there is none of most, which do not mind."""
+    return directory(name) / "home"
+
+
 def _version(name: str) -> str:
     return pinned(name).replace("==", "@").rpartition("@")[2]
 
@@ -94,6 +99,8 @@ def put(name: str, place: Path) -> Path:
         npm = str(node.parent / "lib/node_modules/npm/bin/npm-cli.js")
         options = ("--no-audit", "--no-fund", "--prefix", str(place), "--before", _VERSIONS["before"])
         _run(str(node / "node"), npm, "install", *options, pinned(name))
+        if name == "opencode":
+            _run(str(place / "node_modules/.bin/opencode"), "auth", "list", HOME=str(place / "home"))
         return place / "node_modules/.bin"
     _put_python(name, place)
     if name == "node":
@@ -127,9 +134,16 @@ def _python(oldest: list[int], newest: list[int]) -> str:
     return sys.executable
 
 
-def _run(*argv: str) -> None:
+def _run(*argv: str, **variables: str) -> None:
     path = f"{os.path.dirname(argv[0])}:{os.environ['PATH']}"  # npm starts node
-    env = {**os.environ, "PATH": path, "UV_PYTHON_DOWNLOADS": "never", "UV_LINK_MODE": "copy", "UV_NO_CONFIG": "1"}
+    env = {
+        **os.environ,
+        "PATH": path,
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_LINK_MODE": "copy",
+        "UV_NO_CONFIG": "1",
+        **variables,
+    }
     try:
         done = subprocess.run(
             argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=_PATIENCE
