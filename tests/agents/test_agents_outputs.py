@@ -115,6 +115,11 @@ def test_details_are_for_people():
     assert read("claude-budget.jsonl", 1).detail == "Reached maximum budget ($0.02)"
 
 
+def test_the_end_of_an_object_on_standard_error_is_no_detail():
+    claim = reader("gemini").finish(0, None, b"ApiError: too much {\n  status: 429\n}\n\n")
+    assert claim.detail == "exited with 0 and printed no result: status: 429"
+
+
 def test_tokens_that_a_program_forgets_at_its_end_are_still_known():
     usage = {"input_tokens": 1000, "output_tokens": 50}
     spent = {"type": "assistant", "message": {"id": "1", "usage": usage, "content": []}}

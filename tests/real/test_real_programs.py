@@ -7,7 +7,8 @@ not what they should do; a new version that does otherwise is news. Cases that a
 - aider has no session and no tools: one answer is all, so nothing loops, nothing is denied to it, and nothing can
   be gone on with.
 - architect takes a task only on its command line: one of 200 kB is refused before anything starts.
-- Codex says what it used, and Gemini CLI too, once all is done: no budget can end them before. Steps do.
+- Codex says what it used, and Gemini CLI too, once all is done: no budget can end them before. Steps do, of which
+  Codex at times leaves out a command that ended at once.
 - Gemini CLI, opencode and aider ask again, for minutes, after a failed request that may pass: time ends them, as
   it ends the others when no answer comes at all.
 - oh-my-opencode is a plugin: it is opencode that stops, fails, counts and goes on in its session.
@@ -70,7 +71,7 @@ def tasks(program: Program, *scripts: str) -> list[str]:
 # ----------------------------------------------------------------------------------------------------------------
 SUCCESS = {
     "claude": Came("success", "done", 2, 0.0075, 0),
-    "codex": Came("success", "done", 3, 0.003, 0),
+    "codex": Came("success", "done", AtLeast(2), 0.003, 0),
     "opencode": Came("success", "done", 2, 0.003, 0),
     PLUGIN: Came("success", "done", 2, 0.003, 0),
     "gemini": Came("success", "done", 1, 0.003, 0),
@@ -133,10 +134,10 @@ ERRORS = {  # of 400, 401, 429, 500; then of a request that is never answered
         WAITS,
     ],
     "codex": [
-        Came("failed", "agent_error", 2, None, 1),
-        Came("failed", "auth", 2, None, 1),
-        Came("failed", "rate_limit", 2, None, 1),
-        Came("failed", "api_error", 2, None, 1),
+        Came("failed", "agent_error", AtLeast(1), None, 1),
+        Came("failed", "auth", AtLeast(1), None, 1),
+        Came("failed", "rate_limit", AtLeast(1), None, 1),
+        Came("failed", "api_error", AtLeast(1), None, 1),
         WAITS,
     ],
     "opencode": [
@@ -212,7 +213,7 @@ def test_what_goes_on_for_ever_is_ended_by_its_steps_or_its_money(name, make_wor
 # ----------------------------------------------------------------------------------------------------------------
 STOPPED = {  # while no answer comes
     "claude": Came("cancelled", "interrupted", ANY, ANY, 0),  # it tells what it spent, or ends before it can
-    "codex": Came("cancelled", "interrupted", 2, None, None),
+    "codex": Came("cancelled", "interrupted", AtLeast(1), None, None),
     "opencode": Came("cancelled", "interrupted", 1, 0.0015, None),
     "gemini": Came("cancelled", "interrupted", 1, None, 0),
     "aider": Came("cancelled", "interrupted", None, None, None),

@@ -54,8 +54,9 @@ def printable(text: str) -> str:
 
 
 def last_line(data: bytes, limit: int = 200) -> str | None:
-    """Return the last line of ``data`` that says something, printable, or None."""
-    return next((line for raw in reversed(data.split(b"\n")) if (line := readable(raw, limit))), None)
+    """Return the last line of ``data`` that says something, printable, or None. A bracket alone says nothing."""
+    lines = (readable(raw, limit) for raw in reversed(data.split(b"\n")))
+    return next((line for line in lines if any(map(str.isalnum, line))), None)
 
 
 def _squeeze(text: str, limit: int) -> str:
