@@ -10,7 +10,7 @@ further facts. The events:
 ``state``
     a worker's transition (DESIGN section 5); the last one is ``ended`` with ``status`` and ``reason``
 ``intent``
-    ``act`` is about to be done (``worktree``, ``spawn``, ``capture``, ``record``): what a crash may have left
+    ``act`` is about to be done (``worktree``, ``spawn``, ``capture``, ``check``): what a crash may have left
 ``started``
     the agent's process: ``pid`` and ``start`` (kernel ticks), by which it is told from a later one
 ``round``

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from git_parallel.git import Repository
-from git_parallel.layout import HEADS, RunFiles, State
-from git_parallel.plan.model import Job
+from git_parallel.layout import HEADS, NOTES, RunFiles, State, logs_ref, run_ref, wip_ref
+from git_parallel.plan.model import Job, RunSpec
 from git_parallel.store import refs
 from git_parallel.supervisor import view
 
@@ -56,13 +56,30 @@ def unlock(repo: Repository, job: Job, admin: str) -> list[str]:
     may hold, is left alone. ``admin`` is the worktree's entry.
     """
     branch = os.path.join(repo.common_dir, HEADS + job.branch)
-    paths = [os.path.join(admin, "index.lock"), os.path.join(admin, "HEAD.lock"), f"{branch}.lock"]
+    paths = [os.path.join(admin, "index"), os.path.join(admin, "HEAD"), branch]
+    return _unlock(paths, [job.worktree])
+
+
+def unlock_run(repo: Repository, spec: RunSpec) -> list[str]:
+    """Remove the locks of all refs that a run's record moves, as :func:`unlock` does.
+
+    The caller knows that the run's supervisor is dead, and has ended what it had started.
+    """
+    names = [run_ref(spec.run), logs_ref(spec.run), NOTES, "packed-refs"]
+    names += [name for job in spec.jobs for name in (wip_ref(spec.run, job.worker), HEADS + job.branch)]
+    tops = [repo.common_dir, *filter(None, (repo.main_top, repo.top)), *(job.worktree for job in spec.jobs)]
+    return _unlock([os.path.join(repo.common_dir, name) for name in names], tops)
+
+
+def _unlock(files: Sequence[str], tops: Sequence[str]) -> list[str]:
+    """Remove the locks of these files unless they go by themselves, or git is at work below ``tops``."""
+    paths = [f"{path}.lock" for path in files]
     seen = {path: found for path in paths if (found := _inode(path)) is not None}
     if not seen:
         return []
     time.sleep(_LOOK)
     still = [path for path, inode in seen.items() if _inode(path) == inode]
-    if not still or git_at_work([job.worktree]):
+    if not still or git_at_work(tops):
         return []
     for path in still:
         os.unlink(path)

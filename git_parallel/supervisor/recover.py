@@ -61,6 +61,8 @@ def _recover(repo: Repository, run: str, run_files: RunFiles) -> dict[int, Resul
     data = files.read(run_files.spec)
     if data is None or record.read(repo, run) is None:
         # It died before its branches were made, in the same transaction as its first record: nothing was begun.
+        if data is not None:
+            leftovers.unlock_run(repo, decode_spec(data))
         import shutil  # noqa: PLC0415 (rare)
 
         shutil.rmtree(run_files.top)
@@ -69,6 +71,7 @@ def _recover(repo: Repository, run: str, run_files: RunFiles) -> dict[int, Resul
     every = journal.read(run_files.journal)
     events = rounds.current(every)
     _end_processes(run_files, spec, events)
+    leftovers.unlock_run(repo, spec)
     context = _context(repo, run_files, spec, every)
     try:
         context.journal.append("note", source="supervisor", reason="the supervisor died; finishing its record")

@@ -62,3 +62,22 @@ def test_doctor_finds_old_locks_wherever_they_are_and_leaves_those_of_living_com
     found = json.loads(repo.parallel("doctor", "--repair", "--json").stdout)["findings"]
     assert [(one["kind"], one["outcome"]) for one in found] == [("stale-lock", "repaired")] * 3
     assert locks(repo) == []
+
+
+def test_whoever_takes_over_removes_the_locks_of_a_power_cut(repo):
+    argv = [sys.executable, "-m", "git_parallel", "run", "-q", "--program", "shell", "echo work > work; sleep 600"]
+    run = subprocess.Popen(argv, cwd=repo.path, stdout=subprocess.DEVNULL)
+    end = time.monotonic() + 30
+    while not (repo.path / ".architect-parallel-1/work").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    run.kill()
+    run.wait()
+    name = repo.git("for-each-ref", "--format=%(refname)", "refs/architect/runs")
+    for locked in (name, "refs/notes/architect", "packed-refs", "refs/heads/architect/parallel-1"):
+        path = repo.path / ".git" / f"{locked}.lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    done = repo.parallel("wait")
+    assert done.returncode == 1, done.stderr
+    assert repo.git("show", "architect/parallel-1:work") == "work"
+    assert locks(repo) == []
