@@ -24,6 +24,7 @@ from typing import Any
 import judge
 import scene
 from scene import Scene
+from steps import children
 
 SLOTS = 8
 TIMEOUT = 2.0  # seconds for one worker
@@ -215,15 +216,11 @@ class Soak:
 
 def zygotes(supervisor: int) -> list[int]:
     """The child of a supervisor that is the guards' zygote."""
-    with open(f"/proc/{supervisor}/task/{supervisor}/children") as file:
-        children = file.read().split()
     found = []
-    for child in children:
-        try:
+    for child in children(supervisor):
+        with contextlib.suppress(OSError):
             if b"zygote.py" in Path(f"/proc/{child}/cmdline").read_bytes():
-                found.append(int(child))
-        except OSError:
-            continue
+                found.append(child)
     return found
 
 
