@@ -47,7 +47,7 @@ def pinned(name: str) -> str:
 def directory(name: str) -> Path:
     """Return where a program or tool belongs on this machine, whether it is there or not."""
     what = [_RECIPE, pinned(name), _VERSIONS["python"].get(name), _VERSIONS["before"], _VERSIONS["tools"]]
-    machine = [platform.system(), platform.machine(), sys.version_info[:2]]
+    machine = [platform.system(), platform.machine()]
     digest = hashlib.sha256(repr([what, machine]).encode()).hexdigest()[:8]
     return CACHE / f"{name}-{_version(name)}-{digest}"
 
