@@ -18,8 +18,9 @@ from git_parallel.plan.model import Job, RunSpec
 from git_parallel.store import refs
 from git_parallel.supervisor import view
 
-# A lock of somebody who is at work is soon gone, or another one; so long (s) do we look.
+# A lock of somebody who is at work is soon gone, or another one. We look again after so long (s), and give up.
 _LOOK = 0.3
+_LONGEST_LOOK = 3.0
 
 _OURS = (".tmp", ".index", ".index.lock")
 
@@ -56,8 +57,9 @@ def unlock(repo: Repository, job: Job, admin: str) -> list[str]:
     may hold, is left alone. ``admin`` is the worktree's entry.
     """
     branch = os.path.join(repo.common_dir, HEADS + job.branch)
+    # `git gc` takes those of HEAD and the branch from wherever it runs, to expire their reflogs.
     paths = [os.path.join(admin, "index"), os.path.join(admin, "HEAD"), branch]
-    return _unlock(paths, [job.worktree])
+    return _unlock(paths, [job.worktree, *_tops(repo)])
 
 
 def unlock_run(repo: Repository, spec: RunSpec) -> list[str]:
@@ -67,23 +69,31 @@ def unlock_run(repo: Repository, spec: RunSpec) -> list[str]:
     """
     names = [run_ref(spec.run), logs_ref(spec.run), NOTES, "packed-refs"]
     names += [name for job in spec.jobs for name in (wip_ref(spec.run, job.worker), HEADS + job.branch)]
-    tops = [repo.common_dir, *filter(None, (repo.main_top, repo.top)), *(job.worktree for job in spec.jobs)]
+    tops = [*_tops(repo), *(job.worktree for job in spec.jobs)]
     return _unlock([os.path.join(repo.common_dir, name) for name in names], tops)
+
+
+def _tops(repo: Repository) -> list[str]:
+    return [repo.common_dir, *filter(None, (repo.main_top, repo.top))]
 
 
 def _unlock(files: Sequence[str], tops: Sequence[str]) -> list[str]:
     """Remove the locks of these files unless they go by themselves, or git is at work below ``tops``."""
     paths = [f"{path}.lock" for path in files]
     seen = {path: found for path in paths if (found := _inode(path)) is not None}
-    if not seen:
-        return []
-    time.sleep(_LOOK)
-    still = [path for path, inode in seen.items() if _inode(path) == inode]
-    if not still or git_at_work(tops):
-        return []
-    for path in still:
-        os.unlink(path)
-    return still
+    end = time.monotonic() + _LONGEST_LOOK
+    while seen:
+        time.sleep(_LOOK)
+        seen = {path: inode for path, inode in seen.items() if _inode(path) == inode}
+        if seen and not git_at_work(tops):
+            break
+        if time.monotonic() > end:
+            return []
+    gone = [path for path, inode in seen.items() if _inode(path) == inode]
+    for path in gone:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+    return gone
 
 
 def locks(repo: Repository) -> Iterator[str]:

@@ -39,12 +39,15 @@ def orphans(worktrees: Sequence[str]) -> list[psutil.Process]:
 
 
 def git_at_work(tops: Sequence[str]) -> bool:
-    """Whether a git command works below ``tops``: it goes to the top of its worktree. Not one that started us."""
+    """Whether a git command works below ``tops``, by its directory or words; not one that started us, nor ours."""
     real = [os.path.realpath(top) for top in tops]
     above = {process.pid for process in psutil.Process().parents()}
     for process in psutil.process_iter():
         try:
-            if process.pid not in above and process.name().startswith("git") and _below(process.cwd(), real):
+            if process.pid in above or process.ppid() == os.getpid() or not process.name().startswith("git"):
+                continue
+            words = " ".join(process.cmdline())
+            if _below(process.cwd(), real) or any(top in words for top in real):
                 return True
         except psutil.Error:
             continue

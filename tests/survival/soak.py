@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -89,7 +90,7 @@ class Every:
     def end(self, process: subprocess.Popen[bytes]) -> None:
         """Take a process's end in. `git gc` gives up when it meets a worktree that git is just making."""
         said = process.communicate()[1].decode()
-        if process.returncode and "unable to parse object: worktrees/" not in said:
+        if process.returncode and not re.search(r"worktrees/.*/HEAD$", said, re.MULTILINE):
             self.failed.append(f"{process.args}: {process.returncode}: {said}")
 
 
@@ -209,7 +210,7 @@ class Soak:
             self.problems.append("the person's commits are not all on main, in their order")
         for name, counts in self.open.items():
             early, late = counts[: len(counts) // 2], counts[len(counts) // 2 :]
-            if max(late, default=0) > max(early, default=0) + SLOTS:
+            if max(late, default=0) > max(early, default=0) + 4 * SLOTS:  # a few for each that is just starting
                 self.problems.append(f"the {name} has ever more files open: {counts}")
         return dict(endings)
 
