@@ -96,6 +96,9 @@ SOMETIMES = {"create progress.json.tmp", "replace progress.json", "zygote exit.j
 # Points at which an agent lives, as the supervisor sees it.
 _ALIVE = ("after spawn agent", "before journal started", "after journal started", "after journal state running")
 
+# And as its guard does.
+_STARTED = ("after guard spawn", "before guard says started", "after guard says started")
+
 ENDINGS = ("resume", "doctor")
 
 
@@ -122,7 +125,7 @@ def killings() -> Iterator[tuple[str, str]]:
             yield "supervisor", point
             yield "all", point
             alive = when == "amid" or f"{when} {name}" in _ALIVE or waits(point)
-            if alive or name in GUARD:
+            if alive or f"{when} {name.removeprefix('check ')}" in _STARTED:
                 yield "agent", point
             if alive or name in GUARD or name in ZYGOTE:
                 yield "guard", point
