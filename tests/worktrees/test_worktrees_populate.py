@@ -22,8 +22,8 @@ def discover(path) -> Repository:
 
 def count_calls(monkeypatch) -> list[tuple[str, ...]]:
     calls: list[tuple[str, ...]] = []
-    run = Git.run
-    monkeypatch.setattr(Git, "run", lambda self, *words, **more: calls.append(words) or run(self, *words, **more))
+    begin = Git.begin
+    monkeypatch.setattr(Git, "begin", lambda self, *words, **more: calls.append(words) or begin(self, *words, **more))
     return calls
 
 

@@ -14,7 +14,7 @@ from workers_on_disk import RUN, Worker, worker
 
 from git_parallel.errors import GitError, ParallelError, RefusedError
 from git_parallel.git import Git, Repository
-from git_parallel.worktrees import entries, paired, purge, removal, retire, trash, trashed
+from git_parallel.worktrees import entries, paired, purge, removal, retire, trashed
 
 DAY = 86400.0
 
@@ -89,8 +89,8 @@ def test_only_this_entry_goes(repo, tmp_path, made):
 
 def test_neither_prune_nor_force_is_ever_used(made, monkeypatch):
     calls: list[tuple[str, ...]] = []
-    run = Git.run
-    monkeypatch.setattr(Git, "run", lambda self, *words, **more: calls.append(words) or run(self, *words, **more))
+    begin = Git.begin
+    monkeypatch.setattr(Git, "begin", lambda self, *words, **more: calls.append(words) or begin(self, *words, **more))
     remove(made)
     words = {word for call in calls for word in call}
     assert ("worktree", "remove", made.place.path) in calls
@@ -516,14 +516,13 @@ def test_a_deletion_that_was_interrupted_is_taken_up(made, monkeypatch):
     remove(made)
     item = trashed(made.repo)[0]
 
+    whole = shutil.rmtree
+
     def interrupted(path):
-        shutil.rmtree(os.path.join(path, "src"))
+        whole(os.path.join(path, "src"))
         raise KeyboardInterrupt
 
-    class Broken:
-        rmtree = staticmethod(interrupted)
-
-    monkeypatch.setattr(trash, "shutil", Broken)
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
     with pytest.raises(KeyboardInterrupt):
         purge(made.repo, -1)
     monkeypatch.undo()
