@@ -194,7 +194,8 @@ LOOPS = {  # with at most 3 steps; with at most 0.2 dollars and 100,000 tokens a
     "claude": [Came("partial", "max_steps", 4, 0.01125, 1), Came("partial", "budget", 2, 0.303765, 1)],
     "codex": [Came("partial", "max_steps", AtLeast(4), None, None)] * 2,
     "opencode": [Came("partial", "max_steps", AtLeast(4), ANY, None), Came("partial", "budget", AtLeast(3), ANY, None)],
-    "gemini": [Came("partial", "max_steps", AtLeast(4), ANY, 0)] * 2,
+    # What it cost is told at the end: whether steps or money were seen first depends on when that was read.
+    "gemini": [Came("partial", "max_steps", AtLeast(4), ANY, 0), Came("partial", ANY, AtLeast(4), ANY, 0)],
     "architect": [Came("partial", "max_steps", 3, 0.009, 2), Came("partial", "budget", 1, 0.25301, ANY)],
 }
 

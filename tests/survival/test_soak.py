@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-WORKERS = 72  # by hand: as many as one likes
+WORKERS = 200
 
 
 def test_soak(tmp_path):
