@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from git_parallel import system
+from git_parallel.agents import preset as presets
 from git_parallel.agents import template
 from git_parallel.agents.preset import Channel, Preset
 from git_parallel.errors import UsageError
@@ -125,9 +126,17 @@ def resolve(preset: Preset, *, path: str | None = None, cwd: str | None = None) 
 
 
 def resolved(preset: Preset, *, path: str | None = None, cwd: str | None = None) -> Preset:
-    """Return the preset with its program as an absolute path: worktrees change directory. Raises UsageError."""
+    """Return the preset with its program as an absolute path: worktrees change directory. Raises UsageError.
+
+    So is the program at a terminal, which may be another one.
+    """
     program = resolve(preset, path=path, cwd=cwd)
-    return msgspec.structs.replace(preset, command=(program, *preset.command[1:]))
+    found = msgspec.structs.replace(preset, command=(program, *preset.command[1:]))
+    if preset.interactive is None or preset.interactive.command is None:
+        return found
+    program = resolve(presets.settled(preset, "tmux"), path=path, cwd=cwd)
+    command = (program, *preset.interactive.command[1:])
+    return msgspec.structs.replace(found, interactive=msgspec.structs.replace(preset.interactive, command=command))
 
 
 def soft_timeout(timeout: float) -> int:

@@ -59,6 +59,19 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     minimum: str | None = None
 
 
+class Interactive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is different about a program that a person is to talk to at a terminal. None: nothing is."""
+
+    command: tuple[str, ...] | None = None
+    options: dict[Option, tuple[str, ...] | None] | None = None
+    prompt: dict[Channel, tuple[str, ...]] | None = None
+    env: dict[str, str | None] | None = None
+    output: str | None = None
+    stderr: Literal["merge", "separate"] | None = None
+    money: Literal["reported", "tokens", "none"] | None = None
+    stop: tuple[Literal["INT", "TERM", "HUP", "QUIT"], ...] | None = None
+
+
 class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to start one program, what its output means, and what it can and cannot do.
 
@@ -93,6 +106,10 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Signals that ask it to end, in order, each with an equal part of the grace; KILL follows anyway.
     ``leaves``
         What it drops in the worktree and nobody wants committed, as .gitignore patterns.
+    ``interactive``
+        What is different when the run gives its agents terminals: the program as a person knows it, which
+        begins with the task and lasts until they leave it. On top of the entry as with ``extends``, an
+        option that is null is taken away. Left out, the program works unattended there too.
     ``about``, ``install``, ``version``
         One line about it, how to get it, and how to ask for its version.
     """
@@ -115,6 +132,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     prices: dict[str, Price] = {}
     stop: tuple[Literal["INT", "TERM", "HUP", "QUIT"], ...] = ("TERM",)
     leaves: tuple[str, ...] = ()
+    interactive: Interactive | None = None
     version: Version | None = None
 
     @property
@@ -190,6 +208,13 @@ def priced(preset: Preset, section: object) -> Preset:
     return msgspec.structs.replace(preset, prices=table, cumulative=totals)
 
 
+def settled(preset: Preset, terminal: str | None) -> Preset:
+    """Return the preset as it counts for a run with, or without, terminals for its agents (``spec.terminal``)."""
+    if terminal is None or preset.interactive is None:
+        return preset
+    return from_data(_without_nulls(_on_top(as_data(preset), msgspec.to_builtins(preset.interactive))))
+
+
 def as_data(preset: Preset) -> dict[str, Any]:
     """Return a preset as plain data, for a file."""
     data: dict[str, Any] = msgspec.to_builtins(preset, str_keys=True)
@@ -257,15 +282,13 @@ def _merged(name: str, extra: Mapping[str, object], where: Locate, below: tuple[
         raise UsageError(f"{where(('agents', name, 'extends'))}: expected the name of a program, got {_kind(base)}")
     if base in (*below, name) and base not in _built_in():
         raise UsageError(f"{where(('agents', name, 'extends'))}: '{base}' extends itself")
-    merged = _on_top(_merged(base, extra, where, (*below, name)), data)
-    for key in ("options", "root_env", "exits"):
-        if isinstance(merged.get(key), Mapping):
-            merged[key] = {inner: value for inner, value in merged[key].items() if value is not None}
-    return merged
+    return _without_nulls(_on_top(_merged(base, extra, where, (*below, name)), data))
 
 
 def _on_top(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(lower)
+    if "command" in upper:
+        merged.pop("interactive", None)  # it belongs to the command line that is replaced
     for key, value in upper.items():
         beneath = merged.get(key)
         if key in _BY_KEY and isinstance(value, Mapping) and isinstance(beneath, Mapping):
@@ -273,6 +296,13 @@ def _on_top(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any
         else:
             merged[key] = value
     return merged
+
+
+def _without_nulls(data: dict[str, Any]) -> dict[str, Any]:
+    for key in ("options", "root_env", "exits"):
+        if isinstance(data.get(key), Mapping):
+            data[key] = {inner: value for inner, value in data[key].items() if value is not None}
+    return data
 
 
 # Maps that an entry adds to, where null takes a key away again. `prompt` is an order and so is replaced.
@@ -291,8 +321,12 @@ def convert(name: str, data: Mapping[str, Any], where: Locate) -> Preset:
             data = {**data, "exits": {_whole(code): meaning for code, meaning in exits.items()}}
         preset = msgspec.convert({**data, "name": name}, Preset)
     except msgspec.ValidationError as error:
-        raise _explain(error, top, where) from None
+        from git_parallel.agents.mistakes import explain  # noqa: PLC0415 (only on the way to an error)
+
+        raise explain(error, top, where) from None
     _check(preset, top, where)
+    if preset.interactive is not None:
+        _check(settled(preset, "tmux"), (*top, "interactive"), where)  # what is wrong now is so by this section
     return preset
 
 
@@ -305,7 +339,7 @@ def _check(preset: Preset, top: Path, where: Locate) -> None:
     if template.names(preset.command[0]):
         raise UsageError(f"{where((*top, 'command'))}: the program's name cannot be {preset.command[0]}")
     if preset.output not in READERS:
-        raise UsageError(f"{where((*top, 'output'))}: no reader '{preset.output}'", *_hint(preset.output, READERS))
+        raise UsageError(f"{where((*top, 'output'))}: no reader '{preset.output}'", *hint(preset.output, READERS))
     places: list[tuple[Path, tuple[str, ...]]] = [
         (("command",), preset.command),
         *((("options", key), value) for key, value in preset.options.items()),
@@ -317,7 +351,7 @@ def _check(preset: Preset, top: Path, where: Locate) -> None:
         for field in (field for value in values for field in template.names(value)):
             if strict and field not in template.FIELDS:
                 raise UsageError(
-                    f"{where((*top, *path))}: there is no field {{{field}}}", *_hint(field, template.FIELDS)
+                    f"{where((*top, *path))}: there is no field {{{field}}}", *hint(field, template.FIELDS)
                 )
     _check_report(preset, (*top, "report"), where)
     for channel, field in (("argv", "task"), ("file", "task_file")):
@@ -331,54 +365,6 @@ def _check_report(preset: Preset, path: Path, where: Locate) -> None:
     for field in template.names(preset.report or ""):
         if field != "log_dir":
             raise UsageError(f"{where(path)}: only {{log_dir}} can stand there, not {{{field}}}")
-
-
-_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`\Z", re.DOTALL)
-_BAD_KEY = re.compile(r"Invalid enum value '?(.*?)'?\Z", re.DOTALL)
-_WORDS: dict[str, tuple[str, ...]] = {
-    "options": get_args(Option),
-    "prompt": get_args(Channel),
-    "stderr": ("merge", "separate"),
-    "money": ("reported", "tokens", "none"),
-    "cumulative": ("cost", "tokens"),
-    "stop": ("INT", "TERM", "HUP", "QUIT"),
-    "exits": ("done", "failed", "partial", "unknown", "stop_run"),
-}
-_KEYS: dict[str, tuple[str, ...]] = {
-    "": (*(field for field in Preset.__struct_fields__ if field != "name"), "extends"),
-    "version": Version.__struct_fields__,
-    "exits": Exit.__struct_fields__,
-}
-
-
-_PLAIN_WORDS = {
-    "array": "a list",
-    "object": "a map",
-    "str": "a text",
-    "int": "a number",
-    "bool": "true or false",
-    "null": "nothing",
-}
-
-
-def _explain(error: msgspec.ValidationError, top: Path, where: Locate) -> UsageError:
-    """Turn msgspec's complaint into ours: the key's place, what is wrong, the nearest valid word."""
-    reason, _, place = str(error).partition(" - at ")
-    path = tuple(part for part in re.split(r"[.\[\]`$ ]+", place) if part not in ("", "in", "key", "..."))
-    section = path[0] if path else ""
-    if match := _UNKNOWN_FIELD.match(reason):
-        word = match[1]
-        return UsageError(f"{where((*top, *path, word))}: unknown key '{word}'", *_hint(word, _KEYS.get(section, ())))
-    if match := _BAD_KEY.match(reason):
-        words = _WORDS.get(section, ())
-        hints = _hint(match[1], words) or ((f"it can be {', '.join(words)}",) if words else ())
-        return UsageError(f"{where((*top, *path))}: '{match[1]}' is not valid here", *hints)
-    if match := re.fullmatch("Object missing required field `(.*)`", reason):
-        return UsageError(f"{where((*top, *path))}: '{match[1]}' is missing")
-    for theirs, ours in _PLAIN_WORDS.items():
-        reason = re.sub(rf"`?\b{theirs}\b`?", ours, reason)
-    reason = reason.replace(" | ", " or ")
-    return UsageError(f"{where((*top, *path))}: {reason[:1].lower()}{reason[1:]}")
 
 
 def _no_such_preset(name: str, extra: Mapping[str, object], where: str = "") -> UsageError:
@@ -395,7 +381,8 @@ def _no_such_preset(name: str, extra: Mapping[str, object], where: str = "") -> 
     )
 
 
-def _hint(word: str, known: Sequence[str] | Mapping[str, object]) -> tuple[str, ...]:
+def hint(word: str, known: Sequence[str] | Mapping[str, object]) -> tuple[str, ...]:
+    """Return the hint that names the nearest known word, if one is near."""
     near = nearest(word, known)
     return (f"did you mean '{near}'?",) if near else ()
 

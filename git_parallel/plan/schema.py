@@ -29,6 +29,7 @@ def schema() -> dict[str, Any]:
     del agent["properties"]["name"], agent["required"]  # the key that an entry stands under; the rest may be extended
     agent["properties"]["extends"] = {"type": "string"}
     agent["properties"]["output"]["enum"] = sorted(READERS)
+    defs["Interactive"]["properties"]["output"] = {"enum": [*sorted(READERS), None]}
     for name in ("options", "root_env"):  # nothing takes away what the program that is extended has
         taken = agent["properties"][name]
         taken["additionalProperties"] = {"anyOf": [taken["additionalProperties"], {"type": "null"}]}

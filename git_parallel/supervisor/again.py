@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from git_parallel.agents import launch
+from git_parallel.agents import preset as presets
 from git_parallel.errors import RefusedError, UsageError
 from git_parallel.git import Repository
 from git_parallel.integrate import verdicts
@@ -129,8 +130,9 @@ def _again(
     terminal: str | None,
 ) -> Again:
     """Check what can be checked before anything is changed."""
+    where = state.spec.terminal if terminal is None else "tmux" if terminal == "tmux" else None
     for order in orders:
-        launch.check_task(state.preset, order.prompt)
+        launch.check_task(presets.settled(state.preset, where), order.prompt)
     given = msgspec.structs.replace(state.spec.limits, **(limits or {}))
     spent = sum(result.cost or 0.0 for result in state.results.values())
     if given.budget is not None and spent >= given.budget:
@@ -138,7 +140,6 @@ def _again(
             f"the run's budget is spent: {text.money(spent)} of {text.money(given.budget)}",
             "give it more in all with: --budget USD",
         )
-    where = state.spec.terminal if terminal is None else "tmux" if terminal == "tmux" else None
     if where is not None:
         from git_parallel.supervisor import tmux  # noqa: PLC0415 (few runs have one)
 

@@ -105,7 +105,7 @@ def prepare(
         recorder=Recorder(repo, spec.run, lambda: files.read(run.journal) or b""),
         objects=Objects(repo),
         host=host,
-        preset=presets.from_data(spec.preset),
+        preset=presets.settled(presets.from_data(spec.preset), spec.terminal),
         features=features or worktrees.features(repo, spec.base),
         fence=fence(repo, run.hooks),
         before=before,

@@ -112,7 +112,8 @@ def goes_on(run: str) -> RefusedError:
 
 def _begin(again: Again, run: RunFiles) -> tuple[Context, dict[int, Start]]:
     repo, numbers = again.repo, [order.worker for order in again.orders]
-    state = read(repo, again.run)
+    found = read(repo, again.run)
+    state = msgspec.structs.replace(found, preset=presets.settled(found.preset, again.terminal))
     for order in again.orders:
         if state.results.get(order.worker) != order.seen:
             raise RaceError(f"worker {order.worker} went on meanwhile", f"see: git parallel show {again.run}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -93,8 +94,10 @@ def plan_run(repo: Repository, request: Request, looking: surroundings.Looking |
     for task in tasks:
         if not task.title:
             raise UsageError("a task is empty", "say what is to be done, or leave that --task out")
-    preset = request.preset or _preset(repo, config)
-    if config.terminal:
+    terminal: Literal["tmux"] | None = "tmux" if config.terminal else None
+    recorded = request.preset or _preset(repo, config)
+    preset = presets.settled(recorded, terminal)
+    if terminal:
         from git_parallel.supervisor import tmux  # noqa: PLC0415 (few runs have one)
 
         tmux.find()
@@ -146,11 +149,11 @@ def plan_run(repo: Repository, request: Request, looking: surroundings.Looking |
         grace=config.grace,
         checkpoint=config.checkpoint,
         keep_ignored=config.keep_ignored,
-        terminal="tmux" if config.terminal else None,
+        terminal=terminal,
         notify=config.notify,
         bell=config.bell,
         herdr=config.herdr,
-        preset=presets.as_data(preset),
+        preset=presets.as_data(recorded),  # whole: it may go on with or without a terminal
     )
     notes = () if config.program is not None else (f"program: {preset.name} (the first one installed)",)
     return Draft(repo, spec, config.branch, config.worktree, request.with_changes, tuple(warnings), before, notes)

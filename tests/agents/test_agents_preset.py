@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import yaml
 
-from git_parallel.agents import preset
+from git_parallel.agents import launch, preset
 from git_parallel.agents.locate import in_files
 from git_parallel.agents.preset import find, known_programs, load, names
 from git_parallel.agents.readers import reader_for
@@ -125,6 +125,15 @@ WRONG = [
     ({"command": ["x"], "prompt": {"file": ["-m"]}}, "agents.mine.prompt.file: {task_file} is not in it", None),
     ({"command": ["x", "{task}"], "prompt": {"stdin": []}}, "agents.mine.prompt: 'command' says already where the task goes", None),
     ({"command": ["x"], "name": "y"}, "agents.mine.name: unknown key 'name'", None),
+    ({"command": ["x"], "interactive": {"comand": []}}, "agents.mine.interactive.comand: unknown key 'comand'", "did you mean 'command'?"),
+    ({"command": ["x"], "interactive": {"about": "x"}}, "agents.mine.interactive.about: unknown key 'about'", None),
+    ({"command": ["x"], "interactive": ["x"]}, "agents.mine.interactive: expected a map or nothing, got a list", None),
+    ({"command": ["x"], "interactive": {"command": []}}, "agents.mine.interactive.command: the program's command line is empty", None),
+    ({"command": ["x"], "interactive": {"output": "plian"}}, "agents.mine.interactive.output: no reader 'plian'", "did you mean 'plain'?"),
+    ({"command": ["x"], "interactive": {"stop": ["KIL"]}}, "agents.mine.interactive.stop.0: 'KIL' is not valid here", "it can be INT, TERM, HUP, QUIT"),
+    ({"command": ["x"], "interactive": {"prompt": {"argv": ["-m"]}}}, "agents.mine.interactive.prompt.argv: {task} is not in it", None),
+    ({"command": ["x"], "interactive": {"options": {"model": ["{modle}"]}}}, "agents.mine.interactive.options.model: there is no field {modle}", "did you mean 'model'?"),
+    ({"command": ["x", "{task}"], "interactive": {"prompt": {"stdin": []}}}, "agents.mine.interactive.prompt: 'command' says already where the task goes", None),
     ({"extends": "archtect"}, "agents.mine.extends: unknown program 'archtect'", "did you mean 'architect'?"),
     ({"extends": "mine"}, "agents.mine.extends: 'mine' extends itself", None),
     ({"extends": 3}, "agents.mine.extends: expected the name of a program, got a number", None),
@@ -241,3 +250,71 @@ def test_a_preset_survives_being_written_and_read():
     assert (
         msgspec.convert(msgspec.json.decode(msgspec.json.encode(architect)), preset.Preset, strict=False) == architect
     )
+
+
+# At a terminal.
+
+TALKER = {
+    "command": ["x", "--batch"],
+    "options": {"model": ["-m", "{model}"], "max_steps": ["-n", "{max_steps}"]},
+    "env": {"A": "1"},
+    "stderr": "separate",
+    "interactive": {
+        "command": ["x"],
+        "options": {"max_steps": None},
+        "prompt": {"argv": ["{task}"]},
+        "env": {"B": "2"},
+        "stderr": "merge",
+    },
+}
+
+
+def test_at_a_terminal_the_interactive_section_is_on_top_of_the_rest():
+    alone = load("mine", {"mine": TALKER})
+    assert preset.settled(alone, None) == alone
+    assert preset.from_data(msgspec.json.decode(msgspec.json.encode(preset.as_data(alone)))) == alone
+    talker = preset.settled(alone, "tmux")
+    assert (talker.command, talker.options, talker.prompt) == (
+        ("x",),
+        {"model": ("-m", "{model}")},
+        {"argv": ("{task}",)},
+    )
+    assert (talker.env, talker.stderr, talker.output) == ({"A": "1", "B": "2"}, "merge", "plain")
+    assert preset.settled(talker, "tmux") == talker
+    without = load("mine", {"mine": {**TALKER, "interactive": None}})
+    assert preset.settled(without, "tmux") == without
+
+
+def test_an_entry_with_another_command_line_does_not_keep_the_interactive_one():
+    extra = {
+        "mine": TALKER,
+        "same": {"extends": "mine", "env": {"A": "3"}},
+        "other": {"extends": "mine", "command": ["y"]},
+    }
+    assert preset.settled(load("same", extra), "tmux").env == {"A": "3", "B": "2"}
+    assert load("other", extra).interactive is None
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "opencode", "gemini"])
+def test_programs_with_a_screen_of_their_own_begin_with_the_task_there(name):
+    alone = load(name, {})
+    talker = preset.settled(alone, "tmux")
+    assert (talker.output, talker.money, talker.stderr) == ("plain", "none", "merge")
+    values = launch.LaunchValues(task="-x", task_file="/f", worktree="/w", max_steps=3, budget=1.0)
+    started = launch.build(talker, values)
+    assert (started.argv[0], started.stdin_file) == (name, None)
+    assert started.argv[-1].endswith("-x")
+    assert not {"-p", "exec", "run", "--json", "--max-turns", "--max-budget-usd", "yolo"} & {*started.argv}
+
+
+def test_both_programs_are_found_before_anything_starts(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    mine = load("mine", {"mine": {"command": ["./one"], "interactive": {"command": ["./two", "-i"]}}})
+    found = launch.resolved(mine, cwd=str(tmp_path))
+    assert found.command == (f"{tmp_path}/one",)
+    assert preset.settled(found, "tmux").command == (f"{tmp_path}/two", "-i")
+    (tmp_path / "two").unlink()
+    with pytest.raises(UsageError, match=r"'\./two' does not exist"):
+        launch.resolved(mine, cwd=str(tmp_path))

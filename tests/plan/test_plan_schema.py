@@ -78,6 +78,8 @@ def test_examples_of_the_manual_fit() -> None:
         (entry(name="y"), "$.agents.x: unknown name"),
         (entry(stop=["KIL"]), "$.agents.x.stop.0: not one of"),
         (entry(output="plian"), "$.agents.x.output: not one of"),
+        (entry(interactive={"output": "plian"}), "$.agents.x.interactive: fits nothing"),
+        (entry(interactive={"about": "x"}), "$.agents.x.interactive: fits nothing"),
         (entry(options={"modle": []}), "$.agents.x.options.modle (name): not one of"),
         (entry(exits={"one": None}), "$.agents.x.exits.one (name): not like"),
         (entry(exits={1: {"outcome": "dun", "reason": "x"}}), "$.agents.x.exits.1: fits nothing"),
