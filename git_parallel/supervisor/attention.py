@@ -32,6 +32,7 @@ _PROGRESS = re.compile(rb"[0-9]+(;|\Z)")
 # Numbers of the calls that read, and of those that wait for any of several things (syscalls(2)).
 _READ = {"x86_64": (0, 19), "aarch64": (63, 65)}
 _WAIT = {"x86_64": (7, 23, 232, 270, 271, 281, 441), "aarch64": (22, 72, 73, 441)}
+_EPOLL = {"x86_64": (232, 281, 441), "aarch64": (22, 441)}
 
 
 class Sign(Struct, frozen=True):
@@ -117,12 +118,15 @@ def _look(pid: int) -> Waits | None:
         device = os.makedev((number >> 8) & 0xFFF, (number & 0xFF) | ((number >> 12) & 0xFFF00))
         with open(f"/proc/{pid}/comm", errors="replace") as file:
             name = file.read().rstrip("\n")
-        for task in os.listdir(f"/proc/{pid}/task"):
-            call = _call(pid, int(task))
-            if call is not None and call[0] in _READ.get(platform.machine(), ()) and _is(pid, call[1], device):
-                return Waits(pid, name, True)
-        call = _call(pid, pid)
-        if call is not None and call[0] in _WAIT.get(platform.machine(), ()) and _draws(pid, device):
+        calls = {task: _call(pid, int(task)) for task in os.listdir(f"/proc/{pid}/task")}
+        machine = platform.machine()
+        if any(call and call[0] in _READ.get(machine, ()) and _is(pid, call[1], device) for call in calls.values()):
+            return Waits(pid, name, True)
+        main = calls.get(str(pid))
+        waits = main is not None and main[0] in _WAIT.get(machine, ())
+        # Where the first thread waits for the others, one of them waits for keys.
+        watched = (call[1] for call in calls.values() if call and call[0] in _EPOLL.get(machine, ()))
+        if (waits or any(_watches_input(pid, epoll) for epoll in watched)) and _draws(pid, device):
             return Waits(pid, name, False)
     return None
 
@@ -141,6 +145,13 @@ def _is(pid: int, descriptor: int, device: int) -> bool:
     """Whether a process's descriptor is its terminal, by its own name or as /dev/tty."""
     with suppress(OSError):
         return os.stat(f"/proc/{pid}/fd/{descriptor}").st_rdev in (device, os.makedev(5, 0))
+    return False
+
+
+def _watches_input(pid: int, epoll: int) -> bool:
+    """Whether standard input is among what an epoll instance of the process waits for."""
+    with suppress(OSError), open(f"/proc/{pid}/fdinfo/{epoll}", "rb") as file:
+        return re.search(rb"^tfd: *0 ", file.read(), re.MULTILINE) is not None
     return False
 
 

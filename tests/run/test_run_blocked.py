@@ -122,6 +122,11 @@ def looked_at(script: str, expected) -> Waits | None:
 
 RAW = "import select, tty; tty.setcbreak(0); select.{}"
 
+# Its keys are waited for beside the first thread, if they are.
+THREAD = RAW.format("epoll; e = select.epoll(); {}; import threading; threading.Thread(target=e.poll).start(); ") + (
+    "threading.Event().wait()"
+)
+
 
 @pytest.mark.parametrize(
     ("script", "reads"),
@@ -131,6 +136,7 @@ RAW = "import select, tty; tty.setcbreak(0); select.{}"
         ("import threading; threading.Thread(target=input).start(); threading.Event().wait()", True),
         (RAW.format("select([0], [], [])"), False),
         (RAW.format("epoll().poll()"), False),
+        (THREAD.format("e.register(0, select.EPOLLIN)"), False),
         (
             "import select; p = select.poll(); p.register(0)\nimport tty; tty.setcbreak(0)\nwhile p.poll(): input()",
             True,
@@ -147,6 +153,7 @@ def test_a_program_at_its_terminal_is_seen(script, reads):
     "script",
     [
         "import time; time.sleep(60)",
+        THREAD.format("pass"),
         "import os; r, w = os.pipe(); os.read(r, 1)",
         "import select; select.select([0], [], [])",  # it may wait for anything
         "import os, signal\nif os.fork(): signal.pause()\nos.setpgid(0, 0); os.read(0, 1)",  # in the background
