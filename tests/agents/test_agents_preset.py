@@ -307,6 +307,18 @@ def test_programs_with_a_screen_of_their_own_begin_with_the_task_there(name):
     assert not {"-p", "exec", "run", "--json", "--max-turns", "--max-budget-usd", "yolo"} & {*started.argv}
 
 
+def test_a_session_goes_on_at_a_terminal_where_the_program_takes_a_prompt_then():
+    values = launch.LaunchValues(task="more", task_file="/f", worktree="/w", session="S", resume=True)
+    started = {
+        name: launch.build(preset.settled(load(name, {}), "tmux"), values).argv
+        for name in ("claude", "codex", "opencode", "gemini")
+    }
+    assert started["claude"][-4:] == ("--resume", "S", "--", "more")
+    assert started["codex"][-4:] == ("resume", "S", "--", "more")
+    assert started["gemini"][-3:] == ("--resume", "S", "--prompt-interactive=more")
+    assert started["opencode"] == ("opencode", "--prompt=more")
+
+
 def test_both_programs_are_found_before_anything_starts(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).write_text("#!/bin/sh\n")
