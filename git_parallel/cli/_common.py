@@ -47,9 +47,10 @@ def write(output: str) -> None:
 
 
 def write_bytes(data: bytes) -> None:
-    """Write data that is not ours to decode to standard output, behind what was printed before."""
+    """Write data that is not ours to decode to standard output: behind what was printed before, ahead of any hint."""
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 def write_lines(rows: Iterable[Sequence[object]], *, nul: bool) -> None:

@@ -38,6 +38,7 @@ _VOLATILE = [
     (re.compile(r"\bgit-parallel-demo-\w+"), "git-parallel-demo-XXXX"),
     (re.compile(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} +\d+ [\d:]{8} \d{4} [+-]\d{4}"), "DATE"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ][\d:]{5,8}(?:\.\d+)?(?:Z| ?[+-]\d\d:?\d\d)?"), "DATE"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "DATE"),
     (re.compile(r"\b(?:a|an|\d+) (?:second|minute|hour)s? ago\b|\bjust now\b"), "AGO"),
     (re.compile(r"\b[0-9a-f]{7,64}\b"), "OID"),
     (re.compile(r"<?\b\d+(?:\.\d+)?(?:s|ms)\b|\b\d+m\d\ds\b"), "TIME"),

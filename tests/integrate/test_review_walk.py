@@ -286,7 +286,8 @@ def test_a_pager_that_is_left_early_leaves_nothing_behind(repo, tmp_path):
 
 def test_ctrl_c_in_the_pager_is_the_pager_s(repo, tmp_path):
     started(repo, "echo a > a")
-    pager = script(tmp_path / "pager", "trap 'echo the pager heard it' INT; cat; echo ready; sleep 30 & wait; kill $!")
+    heard = "trap 'echo the pager heard it; kill $sleeper' INT"
+    pager = script(tmp_path / "pager", f"{heard}; cat; sleep 30 & sleeper=$!; echo ready; wait")
     with review(repo, env={"GIT_PAGER": pager}) as person:
         person.wait("ready")
         person.type("\x03")

@@ -142,6 +142,8 @@ def _run(*argv: str, **variables: str) -> None:
         "UV_PYTHON_DOWNLOADS": "never",
         "UV_LINK_MODE": "copy",
         "UV_NO_CONFIG": "1",
+        "UV_SYSTEM_CERTS": "1",  # the machine's certificates, as pip does
+        "NODE_USE_SYSTEM_CA": "1",
         **variables,
     }
     try:

@@ -62,6 +62,8 @@ def start(repo, *tasks: str, options: tuple[str, ...] = ()) -> None:
 
 def tmux(repo, *words: str) -> str:
     command = ["tmux", "-N", "-S", "tmux", *words]
+    if not os.path.isdir(files(repo).terminal):
+        return ""
     return subprocess.run(command, cwd=files(repo).terminal, capture_output=True, text=True, check=False).stdout
 
 
