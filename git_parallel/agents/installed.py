@@ -28,7 +28,7 @@ class Program(Struct, frozen=True):
 
     ``outdated`` says that the version is below ``minimum``. ``steps``, ``budget``, ``resume`` and
     ``read_only`` say what the program itself can be told; ``cost`` whether it reports dollars
-    (``reported``), only ``tokens``, or ``none``.
+    (``reported``), only ``tokens``, or ``none``; ``sandbox`` is what its own sandbox needs, in a line.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Program(Struct, frozen=True):
     resume: bool
     read_only: bool
     cost: str
+    sandbox: str
 
 
 def look(
@@ -91,6 +92,7 @@ def _program(preset: Preset, path: str | None, may_start: bool, timeout: float) 
         resume="resume" in preset.options,
         read_only="read_only" in preset.options,
         cost=preset.money,
+        sandbox=preset.sandbox,
     )
 
 

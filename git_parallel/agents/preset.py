@@ -110,13 +110,15 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         What is different when the run gives its agents terminals: the program as a person knows it, which
         begins with the task and lasts until they leave it. On top of the entry as with ``extends``, an
         option that is null is taken away. Left out, the program works unattended there too.
-    ``about``, ``install``, ``version``
-        One line about it, how to get it, and how to ask for its version.
+    ``about``, ``install``, ``sandbox``, ``version``
+        One line about it, how to get it, one line on what its own sandbox needs and what that keeps it from,
+        and how to ask for its version.
     """
 
     name: str
     about: str = ""
     install: str = ""
+    sandbox: str = ""
     command: tuple[str, ...] = ()
     options: dict[Option, tuple[str, ...]] = {}
     prompt: dict[Channel, tuple[str, ...]] = {}

@@ -121,6 +121,7 @@ def as_document(program: Program, default: str | None) -> Mapping[str, object]:
             "read_only": program.read_only,
         },
         "cost": program.cost,
+        "sandbox": program.sandbox or None,
     }
 
 

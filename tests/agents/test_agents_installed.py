@@ -49,7 +49,10 @@ def test_what_is_installed_is_asked_for_its_version(repo, install):
         "default": True,
         "supports": {"max_steps": True, "budget": True, "resume": True, "read_only": True},
         "cost": "reported",
+        "sandbox": found["claude"]["sandbox"],
     }
+    assert "IS_SANDBOX" in found["claude"]["sandbox"]
+    assert found["aider"]["sandbox"] is None
     assert (found["codex"]["version"], found["codex"]["outdated"], found["codex"]["default"]) == ("0.99.1", True, False)
     assert (found["aider"]["version"], found["aider"]["outdated"]) == (None, False)
     assert found["gemini"]["path"] is None
