@@ -27,7 +27,9 @@ def test_every_step_of_a_run_has_a_name(tmp_path):
     seen = {point.partition(" ")[2] for point in json.loads(line)}
     steps = {step for step in seen if step.partition("@")[0] not in points.SOMETIMES}
     assert sorted(steps - points.steps()) == [], "steps without a name: enter them into points.py"
-    assert sorted(points.steps() - steps) == [], "names of steps that are not done any more"
+    # Workers that end together are recorded by one of them: which one, the moment decides.
+    done, named = ({step.partition("@")[0] for step in some} for some in (steps, points.steps()))
+    assert sorted(named - done) == [], "names of steps that are not done any more"
 
 
 @pytest.mark.parametrize("part", range(1, PARTS + 1))
