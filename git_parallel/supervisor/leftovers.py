@@ -7,11 +7,11 @@ leaves a file on which every later command fails, and that git itself never remo
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from git_parallel import system
 from git_parallel.git import Repository
 from git_parallel.layout import HEADS, NOTES, RunFiles, State, logs_ref, run_ref, wip_ref
 from git_parallel.plan.model import Job, RunSpec
@@ -30,6 +30,8 @@ def forget_half_made(repo: Repository) -> list[str]:
     state = State(repo.common_dir)
     if not view.half_made(state):
         return []
+    import shutil  # noqa: PLC0415 (3 ms, and only after a death)
+
     with refs.locked(repo):  # whoever makes a run now holds it until the run is made
         dead = view.half_made(state)
         for run in dead:
@@ -39,7 +41,7 @@ def forget_half_made(repo: Repository) -> list[str]:
 
 def tidy(run: RunFiles, workers: Sequence[int]) -> None:
     """Remove temporary files and sockets of a supervisor that died. The caller has taken its place."""
-    shutil.rmtree(run.terminal, ignore_errors=True)
+    system.remove(run.terminal)
     for directory in (run.top, *(run.worker(worker).top for worker in workers)):
         with suppress(FileNotFoundError):
             for name in os.listdir(directory):
