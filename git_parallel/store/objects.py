@@ -33,6 +33,9 @@ _NUMBERS = {b"commit": 1, b"tree": 2, b"blob": 3, b"tag": 4}
 _IDENTITY = re.compile(r"[^<>\n\0]*[^<>\n\0 ] <[^<>\n\0]*>")
 _DATED = re.compile(r"(?P<who>.*) (?P<when>[0-9]+) (?P<zone>[+-][0-9]{4})")
 
+# `git gc` removes directories of objects that it has emptied, also between our making one and writing into it.
+_TRIES = 10
+
 _NOT_WRITTEN = "no ref was changed; make room or make the repository writable, and try again"
 
 
@@ -310,9 +313,7 @@ class Objects:
         with suppress(FileNotFoundError, PermissionError):
             os.utime(path)  # there already; `git gc` must take it for new until a ref names it
             return
-        os.makedirs(directory, exist_ok=True)
-        temporary = os.path.join(directory, f"tmp_obj_{os.urandom(6).hex()}")  # git's own prefix: `git gc` clears it
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
+        temporary, fd = _temporary_in(directory)
         try:
             with open(fd, "wb", buffering=0) as file:
                 rest = memoryview(content)
@@ -363,6 +364,19 @@ class Objects:
             size = int(header["size"])
             data = process.stdout.read(size + 1)[:size]
         return _NUMBERS[header["kind"]], data
+
+
+def _temporary_in(directory: str) -> tuple[str, int]:
+    """Make an empty file in a directory of objects; return its path and descriptor."""
+    for tries_left in reversed(range(_TRIES)):
+        temporary = os.path.join(directory, f"tmp_obj_{os.urandom(6).hex()}")  # git's own prefix: `git gc` clears it
+        try:
+            os.makedirs(directory, exist_ok=True)
+            return temporary, os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
+        except (FileNotFoundError, FileExistsError):
+            if not tries_left:
+                raise
+    raise AssertionError("unreachable")
 
 
 def _shared(repo: Repository) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from msgspec import Struct, field
 
-from git_parallel.errors import RaceError
+from git_parallel.errors import ParallelError
 from git_parallel.git import Repository
 from git_parallel.store import record
 
@@ -33,7 +33,10 @@ class Recorder(Struct):
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
     def submit(self, entry: record.Entry) -> None:
-        """Write ``entry``; returns once it is recorded. Raises RaceError when one of its own updates was overtaken."""
+        """Write ``entry``; returns once it is recorded.
+
+        Raises RaceError when one of its own updates was overtaken, ParallelError when it cannot be written.
+        """
         waiting = _Waiting(entry)
         with self._list:
             self._pending.append(waiting)
@@ -48,10 +51,10 @@ class Recorder(Struct):
     def _write(self, batch: list[_Waiting]) -> None:
         try:
             record.write_many(self.repo, self.run, self._entries(batch))
-        except RaceError as error:
+        except ParallelError as error:
             if len(batch) == 1:
                 batch[0].error = error
-            else:  # one of them was overtaken: each by itself, so that the others get through
+            else:  # one of them was overtaken, or cannot be written: each by itself, so that the others get through
                 for waiting in batch:
                     self._write([waiting])
                 return

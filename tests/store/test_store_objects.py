@@ -180,6 +180,21 @@ def test_a_read_only_repository_is_said_plainly(where, odb, monkeypatch):
         odb.blob(b"anything")
 
 
+def test_a_directory_that_gc_removes_at_that_moment_is_made_again(both, odb, monkeypatch):
+    real, removed = os.open, []
+
+    def overtaken(path, *rest):
+        if "tmp_obj_" in path and len(removed) < 3:
+            removed.append(os.path.dirname(path))
+            os.rmdir(removed[-1])
+        return real(path, *rest)
+
+    monkeypatch.setattr(objects.os, "open", overtaken)
+    oid = odb.blob(b"written while git prune-packed ran\n")
+    assert len(removed) == 3
+    assert both.git("cat-file", "-p", oid) == "written while git prune-packed ran"
+
+
 def test_objects_of_a_shared_repository_can_be_written_by_the_group(make_repo, opened, monkeypatch):
     repo = make_repo("shared", init=("--shared=group",))
     with Objects(opened(repo.path)) as odb:
