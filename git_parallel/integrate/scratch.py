@@ -54,8 +54,12 @@ class Scratch(Struct):
             _delete(name)
         for name in registry.entry_names(self.repo):
             admin = os.path.join(self.repo.common_dir, "worktrees", name)
-            path = registry.named_by_entry(admin) if registry.lock_reason(admin) == self.reason else None
-            if path is not None:
+            if registry.lock_reason(admin) != self.reason:
+                continue
+            path = registry.named_by_entry(admin)
+            if path is None:  # git itself died in the middle of removing it; locked, it would stay for ever
+                _delete(admin)
+            else:
                 self.path, self.admin = path, admin
         return self.path is not None
 

@@ -23,6 +23,7 @@ from git_parallel.integrate import advance, halfway
 from git_parallel.integrate.advance import unfinished
 
 KILLED = Path(__file__).with_name("killed_landing.py")
+KILLED_SCRATCH = Path(__file__).with_name("killed_scratch.py")
 
 LOCAL = {"mine": "untracked\n", "src/a.txt": "unstaged\n", "staged": "staged\n"}
 
@@ -79,6 +80,23 @@ def test_a_landing_killed_at_any_step_is_before_or_after_and_goes_on(repo, tmp_p
         begun = "there is no landing in progress" not in one["continued"]
         if one["died"] and begun:
             assert landed, one
+
+
+def test_a_scratch_worktree_whose_removal_is_killed_is_found_again(repo):
+    done = subprocess.run(
+        [sys.executable, str(KILLED_SCRATCH), str(repo.path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(KILLED.parent)},
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(results) > 3
+    assert [one["code"] for one in results] == [-signal.SIGKILL] * (len(results) - 1) + [0]
+    assert [one["left"] for one in results] == [[]] * len(results)
+    assert all(one["died with"] for one in results[:3])
 
 
 def kill_while_git_writes(repo, *arguments: str) -> int:
