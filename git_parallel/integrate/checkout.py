@@ -193,7 +193,8 @@ class Held:
         """Unlock the index."""
         for look in self._looks:
             look.cancel()
-        for path in (self._index, self.place.lock):
+        # The second is what a look that was cut short leaves; the next one would fail on it.
+        for path in (self._index, f"{self._index}.lock", self.place.lock):
             with suppress(FileNotFoundError):
                 os.unlink(path)
 

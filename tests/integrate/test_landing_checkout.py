@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from landings import landable, recorded, tree_on_disk
 
+from git_parallel.git import Repository
+from git_parallel.integrate import checkout
 from git_parallel.integrate.checkout import overlapping, parse_status
 
 
@@ -569,3 +571,14 @@ def test_status_lines_are_read_whatever_the_names(repo):
         ["git", "status", "--porcelain=v2", "-z", "--no-renames"], cwd=repo.path, capture_output=True, check=True
     ).stdout.decode()
     assert parse_status(fields.split("\0")) == (["README", "with space"], [])
+
+
+def test_a_look_that_is_cut_short_leaves_nothing_behind(repo, tmp_path):
+    place = checkout.find(Repository.discover(str(repo.path)), "refs/heads/main")[0]
+    files = tmp_path / "landing"
+    files.mkdir()
+    held = checkout.hold(place, str(place.head), str(place.head), [], index=str(files / "index"), marker="ours")
+    (files / "index.lock").touch()  # what git has made when it is killed
+    held.release()
+    assert list(files.iterdir()) == []
+    assert not os.path.exists(place.lock)
