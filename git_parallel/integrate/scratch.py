@@ -15,7 +15,7 @@ from contextlib import suppress
 from msgspec import Struct, field
 
 from git_parallel import worktrees
-from git_parallel.errors import GitError, ParallelError
+from git_parallel.errors import ParallelError
 from git_parallel.git import Git, Repository
 from git_parallel.layout import State
 from git_parallel.store import refs
@@ -57,7 +57,7 @@ class Scratch(Struct):
             if registry.lock_reason(admin) != self.reason:
                 continue
             path = registry.named_by_entry(admin)
-            if path is None:  # git itself died in the middle of removing it; locked, it would stay for ever
+            if path is None:  # half made: nothing but this entry is there, and locked, it would stay for ever
                 _delete(admin)
             else:
                 self.path, self.admin = path, admin
@@ -119,17 +119,24 @@ class Scratch(Struct):
 
 
 def discard(repo: Repository, path: str, admin: str) -> None:
-    """Remove a scratch worktree and its entry, whatever state a check left it in. Links are not followed."""
-    gone = _out_of_the_way(repo, path)
-    with refs.locked(repo), suppress(GitError):
-        if os.path.isdir(admin):
-            registry.forget(repo, path, admin)
-    if gone is not None:
-        _delete(gone)
+    """Remove a scratch worktree and its entry, whatever state a check left it in. Links are not followed.
+
+    Both are moved away first, the entry after the files: whoever dies leaves either what :meth:`Scratch.find` knows by
+    its lock, or what lies below ``architect/scratch``. `git worktree remove` would have the lock taken off before.
+    """
+    gone = [_out_of_the_way(repo, path)]
+    with refs.locked(repo):
+        if registry.named_by_entry(admin) in (path, None):
+            gone.append(_out_of_the_way(repo, admin))
+            with suppress(OSError):  # there are others
+                os.rmdir(os.path.dirname(admin))
+    for name in gone:
+        if name is not None:
+            _delete(name)
 
 
 def _out_of_the_way(repo: Repository, path: str) -> str | None:
-    """Move the directory away first: git removes an entry together with all of its files, or when there are none."""
+    """Move a directory to where whatever is there may be deleted; return its new name, None when it is gone."""
     if not os.path.lexists(path):
         return None
     top = State(repo.common_dir).scratch

@@ -194,12 +194,10 @@ def take_back(repo: Repository, path: str) -> None:
 
 
 def forget(repo: Repository, path: str, admin: str) -> None:
-    """Remove the entry of a worktree whose directory is gone: that one, by its path, with git's own checks.
-
-    A locked one too, in one step: without its lock nobody would know whose it is, should we die before it is gone.
-    """
-    locked = os.path.lexists(os.path.join(admin, "locked"))
-    repo.common.run("worktree", "remove", *(("-f", "-f") if locked else ()), path)
+    """Remove the entry of a worktree whose directory is gone: that one, by its path, with git's own checks."""
+    if os.path.lexists(os.path.join(admin, "locked")):
+        repo.common.run("worktree", "unlock", path)
+    repo.common.run("worktree", "remove", path)
 
 
 def explained(error: GitError, place: Place) -> ParallelError:

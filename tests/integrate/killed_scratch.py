@@ -1,6 +1,6 @@
 """Removes a landing's scratch worktree in a process that is killed before its n-th change, for every n.
 
-Number 0 is git's own death, in the middle of removing what it keeps of the worktree.
+Number 0 is a power cut that has emptied what names the worktree in git's own entry.
 
 A program of its own, so that forking is safe: ``python killed_scratch.py REPOSITORY``. It prints one JSON object a
 number: the worktrees and files that are left once the next command has taken up what it finds.
@@ -50,7 +50,7 @@ def main() -> None:
         if child == 0:
             if not step:
                 shutil.rmtree(path)
-                os.unlink(os.path.join(made.admin or "", "gitdir"))
+                os.truncate(os.path.join(made.admin or "", "gitdir"), 0)
                 os.kill(os.getpid(), signal.SIGKILL)
             countdown.Countdown(step, lambda words: "worktree" in words).watch()
             made.remove()
