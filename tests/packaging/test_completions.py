@@ -89,7 +89,7 @@ class Terminal:
         """Type ``line`` and TAB twice, and wait for each of ``words`` on the screen."""
         self.type(f"{line}\t\t")
         self.wait("(?s)" + "".join(rf"(?=.*\b{word}\b)" for word in words) + "()")
-        self.type("\x15\x03")
+        self.type("\x15\r")  # keys wait for the end of what TAB began; Ctrl-C would not
         self.wait(r"ready>")
 
 

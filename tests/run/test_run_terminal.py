@@ -183,12 +183,20 @@ def test_a_killed_tmux_takes_nothing_with_it_and_comes_back_when_asked_for(repo)
     assert log(repo).splitlines() == ["before", "one", "got one", "two", "and two"]
 
 
+def command_line(process):
+    """The words of a process; none when it ends just now, as a call of tmux does."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
+
+
 @pytest.mark.parametrize("killed", ["supervisor", "supervisor, zygote and guards"])
 def test_nothing_is_left_of_a_run_whose_supervisor_is_killed(repo, killed):
     start(repo, "echo kept > a; echo up; trap '' HUP TERM; while :; do sleep 0.1; done")
     until(lambda: "up" in windows(repo).get(1, ""), "the window")
     supervisor = psutil.Process(json.loads(Path(files(repo).supervisor).read_text())["pid"])
-    ours = [one for one in supervisor.children(recursive=True) if "zygote" in " ".join(one.cmdline())]
+    ours = [one for one in supervisor.children(recursive=True) if "zygote" in command_line(one)]
     assert len(ours) == 3  # the agent's guard, and that of tmux
     for process in [supervisor, *(ours if killed != "supervisor" else ())]:
         with contextlib.suppress(psutil.NoSuchProcess):  # it saw the end of its lifeline first
