@@ -87,7 +87,7 @@ def main() -> None:
     directory, name, words = sys.argv[1:]
     before = termios.tcgetattr(0)
     try:
-        tty.setraw(0)
+        tty.setraw(0, termios.TCSADRAIN)  # what was typed already is for the agent, too
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as line:
             os.chdir(directory)
             line.connect(name)

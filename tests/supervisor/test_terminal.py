@@ -6,6 +6,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ import psutil
 import pytest
 from test_guard import EVERY_WAY, World, alive, until
 
+from git_parallel.supervisor import window
 from git_parallel.supervisor.window import KEYS, ROWS_COLUMNS, SIZE, frame, take
 
 
@@ -101,6 +104,29 @@ def test_a_window_sees_what_was_written_before_it_came_and_what_it_types_arrives
     assert ending is not None
     assert ending.exit_code == 0
     assert world.output().splitlines() == ["before", "yes", "got yes", "no", "and no"]
+
+
+def test_what_is_typed_before_the_window_is_ready_arrives(tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "line"))
+        listener.listen()
+        os.write(ours, b"early\r")
+        argv = [sys.executable, "-I", "-S", window.__file__, str(tmp_path), "line", "over"]
+        with subprocess.Popen(argv, stdin=theirs, stdout=theirs) as process:
+            line, _ = listener.accept()
+            with line:
+                line.settimeout(20)
+                received, typed = bytearray(), b""
+                while not typed.endswith((b"\r", b"\n")):
+                    data = line.recv(4096)
+                    assert data, typed
+                    received += data
+                    typed += b"".join(payload for kind, payload in take(received) if kind == KEYS)
+            assert process.wait(20) == 0
+    for descriptor in (ours, theirs):
+        os.close(descriptor)
+    assert typed.strip() == b"early"
 
 
 def test_the_size_of_a_window_reaches_the_agent(world: World) -> None:
