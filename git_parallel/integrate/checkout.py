@@ -274,8 +274,13 @@ def lock_index(place: Checkout, marker: str) -> None:
                 f"another git process is at work in '{place.path}' ('{place.lock}' exists)",
                 "nothing was changed; if no git process is running there, remove that file",
             ) from None
-        with open(descriptor, "w", encoding="ascii") as file:
-            file.write(marker + "\n")
+        try:
+            os.write(descriptor, f"{marker}\n".encode())
+        except BaseException:  # a full disk: nobody would know whose lock it is
+            os.unlink(place.lock)
+            raise
+        finally:
+            os.close(descriptor)
         return
 
 

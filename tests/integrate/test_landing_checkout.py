@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from pathlib import Path
@@ -581,4 +582,16 @@ def test_a_look_that_is_cut_short_leaves_nothing_behind(repo, tmp_path):
     (files / "index.lock").touch()  # what git has made when it is killed
     held.release()
     assert list(files.iterdir()) == []
+    assert not os.path.exists(place.lock)
+
+
+def test_a_lock_that_cannot_say_whose_it_is_is_not_left_behind(repo, monkeypatch):
+    place = checkout.find(Repository.discover(str(repo.path)), "refs/heads/main")[0]
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(checkout.os, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        checkout.lock_index(place, "ours")
     assert not os.path.exists(place.lock)
