@@ -270,30 +270,17 @@ class Repository(Struct, frozen=True, dict=True):
     @classmethod
     def discover(cls, cwd: str | None = None) -> Repository:
         """Find the repository as git itself would from ``cwd``: GIT_DIR and its kin count here, and only here."""
-        questions = (
-            "--is-bare-repository",
-            "--is-inside-work-tree",
-            "--show-object-format",
-            "--git-dir",
-            "--git-common-dir",
-            "--show-toplevel",  # fails where there is no worktree; what stands before it is answered all the same
-            "--show-prefix",
-        )
-        env = {**os.environ, **_UNATTENDED}
-        argv = ["git", "rev-parse", "--path-format=absolute", *questions]
-        try:
-            process = subprocess.run(argv, capture_output=True, env=env, cwd=cwd, check=False, stdin=subprocess.DEVNULL)
-        except FileNotFoundError:
-            if cwd is not None and not os.path.isdir(cwd):
-                raise ParallelError(f"cannot change to '{cwd}': no such directory") from None
-            raise ParallelError("git was not found on PATH", "install git 2.38 or later") from None
-        answers = os.fsdecode(process.stdout).split("\n")[:-1]
+        global _ahead
+        asked, _ahead = _ahead, None
+        process = asked if asked is not None and cwd is None else _ask_place(cwd)
+        stdout, stderr = process.communicate()
+        answers = os.fsdecode(stdout).split("\n")[:-1]
         if len(answers) < 3:
-            raise GitError(argv, process.returncode, process.stderr)
+            raise GitError(["git", "rev-parse"], process.returncode, stderr)
         (bare, inside, object_format), paths = answers[:3], answers[3:]
-        names = questions[3:] if inside == "true" else questions[3:5]
+        names = _PLACE[3:] if inside == "true" else _PLACE[3:5]
         if len(paths) != len(names) or (process.returncode and inside == "true"):
-            paths = list(_ask_each(env, cwd, *names))
+            paths = list(_ask_each({**os.environ, **_UNATTENDED}, cwd, *names))
         git_dir, common_dir, *place = paths
         top, prefix = place or (None, "")
         return cls(
@@ -377,6 +364,45 @@ class Repository(Struct, frozen=True, dict=True):
         if self.git_dir == self.common_dir:
             return self.setting(key) or ""
         return self.common.run("config", "--get", key, ok=(0, 1)).text
+
+
+_PLACE = (
+    "--is-bare-repository",
+    "--is-inside-work-tree",
+    "--show-object-format",
+    "--git-dir",
+    "--git-common-dir",
+    "--show-toplevel",  # fails where there is no worktree; what stands before it is answered all the same
+    "--show-prefix",
+)
+
+_ahead: subprocess.Popen[bytes] | None = None
+
+
+def ask_ahead() -> None:
+    """Begin the first question of nearly every command, :meth:`Repository.discover`, while the rest is loaded."""
+    global _ahead  # noqa: PLW0603 (there is one process, and one first question)
+    with suppress(ParallelError, OSError):  # whoever needs the answer hears of it
+        _ahead = _ask_place(None)
+
+
+def drop_ahead() -> None:
+    """End the question of :func:`ask_ahead` that nobody wanted the answer to."""
+    if _ahead is not None:
+        _ahead.kill()
+        _ahead.wait()
+
+
+def _ask_place(cwd: str | None) -> subprocess.Popen[bytes]:
+    """Ask git where we are. Raises ParallelError when there is no git to ask."""
+    argv = ["git", "rev-parse", "--path-format=absolute", *_PLACE]
+    pipe, env = subprocess.PIPE, {**os.environ, **_UNATTENDED}
+    try:
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=env, cwd=cwd)
+    except FileNotFoundError:
+        if cwd is not None and not os.path.isdir(cwd):
+            raise ParallelError(f"cannot change to '{cwd}': no such directory") from None
+        raise ParallelError("git was not found on PATH", "install git 2.38 or later") from None
 
 
 def _ask_each(env: Mapping[str, str], cwd: str | None, *questions: str) -> Iterator[str]:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
 
-# Most commands end before there is anything to collect: looking for it is a tenth of the time that loading takes.
-gc.set_threshold(50_000, 20, 20)
+import click
 
-import click  # noqa: E402 (after that)
-
-from git_parallel import __version__, errors  # noqa: E402
+from git_parallel import __version__, errors
 
 # name: what it does, in the words of `git parallel -h`. Each lives in a module of its name as `command`.
 COMMANDS: dict[str, str] = {
@@ -112,16 +107,6 @@ def git_parallel() -> None:
     Each task gets its own git worktree and branch; every fact of the run is kept in git. A first word
     that is no command is a task: git parallel "fix the login test" --models a,b
     """
-
-
-def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Entry point of ``git-parallel``."""
-    sys.exit(run(list(sys.argv[1:] if argv is None else argv)))
-
-
-def cleanup_main() -> NoReturn:
-    """Entry point of ``git-parallel-cleanup``: the seed's second command."""
-    main(["cleanup", *sys.argv[1:]])
 
 
 def run(argv: list[str]) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from git_parallel import errors
+from git_parallel import errors, system
 from git_parallel.cli import _common, _trust
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
@@ -69,6 +69,11 @@ def command(
     Exit codes: 0 all that may land has landed, 3 a conflict, 4 a red check, 5 refused; the highest that applies.
     """
     repo = Repository.discover()
+    repo.ask_settings()
+    system.load_ahead("dulwich.objects")
+    # Not needed for -h, and git answers meanwhile.
+    from git_parallel.integrate import prepare  # noqa: F401, PLC0415
+
     flags = {"strategy": strategy, "check": check, "check_timeout": check_timeout}
     settings = config.load(repo, {name: value for name, value in flags.items() if value})
     if options["stop"] and options["resolve"]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import stat
 from contextlib import suppress
 
@@ -190,6 +189,8 @@ def take_back(repo: Repository, path: str) -> None:
     for admin in (os.path.join(repo.common_dir, "worktrees", one) for one in entry_names(repo)):
         ours = re.fullmatch(re.escape(name) + r"\d*", os.path.basename(admin))
         if ours and not _read(os.path.join(admin, "gitdir")) and not os.path.lexists(os.path.join(admin, "index")):
+            import shutil  # noqa: PLC0415 (only after a power cut)
+
             shutil.rmtree(admin)
 
 

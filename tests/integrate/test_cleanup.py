@@ -106,7 +106,7 @@ def test_only_what_is_named(repo) -> None:
 
 
 def test_the_seeds_own_command_does_the_same(repo, worker) -> None:
-    script = "from git_parallel.cli import cleanup_main; cleanup_main()"
+    script = "from git_parallel.__main__ import cleanup; cleanup()"
     done = subprocess.run([sys.executable, "-c", script], cwd=repo.path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert gone(worker)

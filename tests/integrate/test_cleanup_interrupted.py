@@ -98,7 +98,7 @@ def test_after_the_interruption_the_snapshot_is_still_the_workers_state(repo, le
         f"import os, signal\nfrom git_parallel import cli\n{place}\n"
         "assert hasattr(module, name)\n"
         "setattr(module, name, lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL))\n"
-        "cli.main(['cleanup'])\n"
+        "cli.run(['cleanup'])\n"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=repo.path, check=False, capture_output=True)
     assert done.returncode == -9, done.stderr
