@@ -20,6 +20,8 @@ _NOT_ASKED = {"-h", "--help", "--version", "help", "demo"}
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line that we were started with, and exit as it ends."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdin is None or sys.stdout is None or sys.stderr is None:
+        _open_closed()
     if not words or not _NOT_ASKED.isdisjoint(words):
         from git_parallel.cli import run  # noqa: PLC0415 (the version needs nothing of git)
 
@@ -37,6 +39,16 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def cleanup() -> NoReturn:
     """Run ``git-parallel-cleanup``: the seed's second command."""
     main(["cleanup", *sys.argv[1:]])
+
+
+def _open_closed() -> None:
+    """Put /dev/null where standard input, output or errors are closed, as git does: no file of ours may come there."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:  # the lowest that is free
+        pass
+    os.close(descriptor)
+    sys.stdin = sys.stdin or os.fdopen(0, "r", encoding="utf-8", closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
 
 
 def _leave(code: int) -> NoReturn:
