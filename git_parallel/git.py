@@ -58,6 +58,8 @@ DURABLE = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=batch")
 # Plumbing fires none of the person's hooks and leaves no file system monitor running in a worktree.
 _PLUMBING = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0", *DURABLE)
 
+_AT_ONCE = 4096  # bytes that every pipe takes, whether or not anybody reads yet
+
 MINIMUM_VERSION = (2, 38)  # merge-tree --write-tree
 
 
@@ -117,7 +119,10 @@ class Completed(Struct, frozen=True):
 
 
 class Pending:
-    """A git command that was begun. It does not outlive whoever began it: :meth:`done` or :meth:`cancel` ends it."""
+    """A git command that was begun. It does not outlive whoever began it.
+
+    :meth:`done` or :meth:`cancel` ends it, as does a ``with`` block.
+    """
 
     def __init__(
         self, argv: tuple[str, ...], process: subprocess.Popen[bytes], stdin: bytes | None, ok: Iterable[int]
@@ -126,6 +131,12 @@ class Pending:
         self._process = process
         self._stdin = stdin
         self._ok = ok
+
+    def __enter__(self) -> Pending:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.cancel()
 
     def done(self) -> Completed:
         """Wait for its end. Raises GitError for an exit code that was not foreseen."""
@@ -199,6 +210,11 @@ class Git(Struct, frozen=True, dict=True):
             cwd=self.cwd,
             pass_fds=keep,
         )
+        if stdin is not None and len(stdin) <= _AT_ONCE:
+            assert process.stdin is not None
+            with suppress(BrokenPipeError), process.stdin:
+                process.stdin.write(stdin)
+            process.stdin = stdin = None
         return Pending(argv, process, stdin, ok)
 
     def text(self, *arguments: str, **options: object) -> str:

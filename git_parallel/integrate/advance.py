@@ -24,6 +24,7 @@ from git_parallel.integrate.changes import Changed
 from git_parallel.integrate.checkout import Checkout, Held
 from git_parallel.layout import MergeFiles
 from git_parallel.store import record, refs
+from git_parallel.store.objects import Objects
 from git_parallel.store.record import Chain
 from git_parallel.store.refs import Update
 from git_parallel.supervisor import journal
@@ -44,11 +45,19 @@ class Move(Struct, frozen=True):
     back: Sequence[Chain]
 
 
-def advance(repo: Repository, move: Move, files: MergeFiles, events: Journal, keep: Sequence[int]) -> list[Checkout]:
+def advance(
+    repo: Repository,
+    move: Move,
+    files: MergeFiles,
+    events: Journal,
+    keep: Sequence[int],
+    *,
+    objects: Objects | None = None,
+) -> list[Checkout]:
     """Move the target; return the checkouts of it, which have followed.
 
     Raises RaceError when it is not at ``old`` any more, RefusedError when a checkout cannot follow; then
-    everything is as it was. ``keep``: see :meth:`Held.follow`.
+    everything is as it was. ``keep``: see :meth:`Held.follow`; ``objects``: see :func:`record.write_chains`.
     """
     with refs.locked(repo):
         places = checkout.find(repo, move.target)
@@ -67,15 +76,17 @@ def advance(repo: Repository, move: Move, files: MergeFiles, events: Journal, ke
             with uninterrupted():
                 where = places[0].path if places else None
                 # git looks through the checkouts while the records are made.
-                record.write_chains(repo, chains, worktree=where, ready=lambda: _check(held))
-                _follow(repo, move, held, keep)
+                record.write_chains(repo, chains, worktree=where, ready=lambda: _check(held), objects=objects)
+                with refs.begin_read(repo, move.target) as reading:
+                    _follow(repo, move, held, keep)
+                    now = refs.parse_read(reading.done()).get(move.target)
         except ParallelError as error:
             events.append("abandoned", act="advance", reason=error.message)
             raise
         finally:
             for one in held:
                 one.release()
-        _verify(repo, move)
+        _verify(repo, move, now)
         events.append("done", act="advance", durable=True)
     return places
 
@@ -130,9 +141,8 @@ def _follow(repo: Repository, move: Move, held: Sequence[Held], keep: Sequence[i
             raise
 
 
-def _verify(repo: Repository, move: Move) -> None:
-    """Read back: the target contains what was said to land (DESIGN section 9, step 6)."""
-    now = refs.read(repo, move.target).get(move.target)
+def _verify(repo: Repository, move: Move, now: str | None) -> None:
+    """The target, as it was read back, contains what was said to land (DESIGN section 9, step 6)."""
     if now == move.new or (now and repo.common.succeeds("merge-base", "--is-ancestor", move.new, now)):
         return
     raise ParallelError(

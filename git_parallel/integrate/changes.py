@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from git_parallel.git import Repository
+from git_parallel.git import Pending, Repository
 from git_parallel.store.objects import Objects
 
 GITLINK = "160000"
@@ -45,12 +45,17 @@ def compare(repo: Repository, pairs: Sequence[tuple[str, str]]) -> list[list[Cha
     """Compare each (old, new) pair of commits, in one git call; a rename is a path gone and one added."""
     if not pairs:
         return []
+    found = list(parse(begin(repo, pairs).done().fields))
+    assert len(found) == len(pairs)
+    return found
+
+
+def begin(repo: Repository, pairs: Sequence[tuple[str, str]]) -> Pending:
+    """Begin to compare pairs; :func:`parse` reads the fields of what comes of it."""
     # A line `commit parent` compares the two as if they were. --always: the header is there for no change too.
     lines = "".join(f"{new} {old}\n" for old, new in pairs)
     how = ("--stdin", "--always", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--ignore-submodules=none")
-    found = list(parse(repo.common.run("diff-tree", *how, stdin=lines.encode()).fields))
-    assert len(found) == len(pairs)
-    return found
+    return repo.common.begin("diff-tree", *how, stdin=lines.encode())
 
 
 def parse(fields: Sequence[str]) -> Iterator[list[Changed]]:

@@ -13,7 +13,6 @@ which files :mod:`git_parallel.integrate.halfway` has to bring along.
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -44,8 +43,9 @@ _HOW_TO_END = {"bisect": "git bisect reset", "cherry-pick or revert": "git cherr
 _LOCK_PATIENCE = 2.0  # seconds: an editor's `git status` holds the index for a moment
 _NAMED = 10
 
-# In the output of `ls-files -v -z`: an entry that git was told not to look at.
-_FLAGGED = re.compile(rb"(?:\A|\0)[a-zS] ")
+_UNMERGED = frozenset((b"M", b"m"))  # tags of `ls-files -v`
+
+_FEW = 200  # paths: as many as git compares with each of its entries in less time than it takes to look at all files
 
 
 class Checkout(Struct, frozen=True):
@@ -200,21 +200,39 @@ class Held:
 
     def look(self) -> None:
         """Begin to look for local changes, for :meth:`check`."""
-        # Optional locks: `status` writes what it refreshed into our copy of the index, which read-tree then trusts.
-        env = {"GIT_INDEX_FILE": self._index, "GIT_OPTIONAL_LOCKS": "1"}
-        status = ("status", "--porcelain=v2", "-z", "--untracked-files=no", "--ignore-submodules=dirty", "--no-renames")
         self._looks = [
-            self.place.git.begin(*status, env=env),
+            self._begin_narrow() if self._narrow else self._begin_status(),
             self.place.git.begin("ls-files", "-v", "-z", env={"GIT_INDEX_FILE": self.place.index}),
         ]
+
+    @property
+    def _narrow(self) -> bool:
+        """Whether to look at nothing but the paths that change, first: `status` looks at all files there are."""
+        return len(self.changed) <= _FEW and not self.place.ignores_case
+
+    def _begin_narrow(self) -> Pending:
+        env = {"GIT_INDEX_FILE": self._index, "GIT_LITERAL_PATHSPECS": "1"}
+        how = ("diff-index", "--name-only", "-z", "--no-renames", "--ignore-submodules=dirty")
+        return self.place.git.begin(*how, self.old, "--", *(one.path for one in self.changed), env=env)
+
+    def _begin_status(self) -> Pending:
+        # Optional locks: `status` writes what it refreshed into our copy of the index, which read-tree then trusts.
+        env = {"GIT_INDEX_FILE": self._index, "GIT_OPTIONAL_LOCKS": "1"}
+        how = ("status", "--porcelain=v2", "-z", "--untracked-files=no", "--ignore-submodules=dirty", "--no-renames")
+        return self.place.git.begin(*how, env=env)
 
     def check(self) -> None:
         """Raise RefusedError (OverlapError) when the checkout cannot follow without touching local changes."""
         if not self._looks:
             return
-        status, flags = (look.done() for look in self._looks)
+        seen, listed = (look.done() for look in self._looks)
         self._looks = []
-        local, unmerged = parse_status(status.fields)
+        tags, names = _entries(listed.stdout)
+        above = map(os.fsencode, changes.above(one.path for one in self.changed))
+        if self._narrow and (seen.stdout or _UNMERGED & tags or any(name in names for name in above)):
+            # Touched, perhaps only in its time stamp: see exactly.
+            seen = self._begin_status().done()
+        local, unmerged = parse_status(seen.fields)
         if unmerged:
             raise RefusedError(
                 f"there are unresolved conflicts in '{self.place.path}', where the target is checked out",
@@ -225,7 +243,7 @@ class Held:
             raise OverlapError(self.place, found, "local changes")
         if found := in_the_way(self.place, self.changed):
             raise OverlapError(self.place, found, "untracked files")
-        if not _FLAGGED.search(flags.stdout):
+        if not any(tag.islower() or tag == b"S" for tag in tags):
             return
         # What `status` does not show (`update-index --assume-unchanged`), git itself still sees.
         try:
@@ -317,6 +335,15 @@ def parse_status(fields: Sequence[str]) -> tuple[list[str], list[str]]:
         elif field.startswith("u "):
             unmerged.append(field.split(" ", 10)[10])
     return local, unmerged
+
+
+def _entries(listed: bytes) -> tuple[set[bytes], set[bytes]]:
+    """Read ``ls-files -v -z``: the tags that occur, and the paths. Pure.
+
+    A small letter, or ``S``, marks an entry that git was told not to look at, ``M`` one with a conflict.
+    """
+    fields = listed.split(b"\0")[:-1]
+    return {field[:1] for field in fields}, {field[2:] for field in fields}
 
 
 def overlapping(local: Iterable[str], changed: Sequence[str]) -> list[str]:

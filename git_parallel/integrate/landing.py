@@ -334,7 +334,8 @@ class Landing:
             back=before,
         )
         try:
-            places = advance.advance(self.repo, move, self.files, self.events, (self._held.descriptor,))
+            keep = (self._held.descriptor,)
+            places = advance.advance(self.repo, move, self.files, self.events, keep, objects=self.objects)
         except BaseException:
             for branch in branches:
                 branch.settle("waiting")

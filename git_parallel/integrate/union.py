@@ -32,9 +32,10 @@ def build(
 
     ``strategy`` is ``merge`` or ``squash``. Two git calls, however many branches.
     """
-    if not all(_contains(known, onto, head) for head, _ in wanted):
-        return None
-    found = changes.compare(repo, [(onto, head) for head, _ in wanted])
+    with changes.begin(repo, [(onto, head) for head, _ in wanted]) as comparing:
+        if not all(_contains(known, onto, head) for head, _ in wanted):
+            return None
+        found = list(changes.parse(comparing.done().fields))
     if not apart(found):
         return None
     stream = _stream(repo, strategy, onto, wanted, found)

@@ -33,6 +33,8 @@ _NUMBERS = {b"commit": 1, b"tree": 2, b"blob": 3, b"tag": 4}
 _IDENTITY = re.compile(r"[^<>\n\0]*[^<>\n\0 ] <[^<>\n\0]*>")
 _DATED = re.compile(r"(?P<who>.*) (?P<when>[0-9]+) (?P<zone>[+-][0-9]{4})")
 
+_REMEMBERED = 200  # commits: a record's parents are asked for more than once
+
 # `git gc` removes directories of objects that it has emptied, also between our making one and writing into it.
 _TRIES = 10
 
@@ -154,6 +156,7 @@ class Objects:
         self._format = get_object_format(repo.object_format)
         self._reading = threading.Lock()  # questions and answers of one process; writing needs no lock
         self._reader: subprocess.Popen[bytes] | None = None
+        self._commits: dict[str, tuple[str, list[str], str]] = {}
 
     def __enter__(self) -> Objects:
         return self
@@ -165,6 +168,7 @@ class Objects:
         """Let the process go that has been read from."""
         with self._reading:
             if self._reader is not None:
+                self._reader.kill()  # it only reads
                 self._reader.communicate()
                 self._reader = None
 
@@ -226,8 +230,14 @@ class Objects:
 
     def read_commit(self, oid: str) -> tuple[str, list[str], str]:
         """Return a commit's tree, parents and message."""
+        if (known := self._commits.get(oid)) is not None:
+            return known
         commit: Commit = self._load(oid, "commit")  # type: ignore[assignment]
-        return commit.tree.decode(), [parent.decode() for parent in commit.parents], os.fsdecode(commit.message)
+        found = commit.tree.decode(), [parent.decode() for parent in commit.parents], os.fsdecode(commit.message)
+        if len(self._commits) == _REMEMBERED:
+            self._commits.clear()
+        self._commits[oid] = found
+        return found
 
     def read_tree(self, oid: str) -> dict[str, tuple[int, str]]:
         """Return every path below a tree, with its mode and id; trees themselves are left out."""

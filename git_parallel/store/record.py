@@ -8,6 +8,7 @@ trace of the run. Lists are made from the commit messages alone: reading every r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Literal, get_args
 
 import msgspec
@@ -157,13 +158,15 @@ def write_chains(
     *,
     worktree: str | None = None,
     ready: Callable[[], None] = lambda: None,
+    objects: Objects | None = None,
 ) -> list[list[str]]:
     """Add commits to several records, in one transaction with all their notes and updates; return the ids.
 
     When another process moved one of the records or the notes meanwhile, all is built again on what it wrote.
     A raced ref among the entries' ``updates`` raises RaceError, an unusable repository ParallelError; in
     both cases no ref has moved. With ``worktree``, the reflog of that worktree's HEAD is written too.
-    ``ready`` is asked last of all, before a ref moves: what it raises keeps them where they are.
+    ``ready`` is asked last of all, before a ref moves: what it raises keeps them where they are. ``objects`` are
+    the repository's, where they are open already.
     """
     if not all(chain.entries for chain in chains):
         raise ValueError("a chain without entries")
@@ -172,16 +175,16 @@ def write_chains(
     told = [note for entry in entries for note in (entry.notes or {}).items()]
     message = f"parallel: {_one_line(chains[0].entries[-1].subject)}"
     records = [chain.ref for chain in chains]
-    with refs.locked(repo), Objects(repo) as objects:
+    with refs.locked(repo), nullcontext(objects) if objects is not None else Objects(repo) as store:
         for attempt in range(_ATTEMPTS):
             seen = _tips(repo, records)
-            commits = [_chain(objects, chain, seen.get(chain.ref)) for chain in chains]
+            commits = [_chain(store, chain, seen.get(chain.ref)) for chain in chains]
             ours = [
                 Update(chain.ref, made[-1], seen.get(chain.ref) or repo.zero)
                 for chain, made in zip(chains, commits, strict=True)
             ]
             if told:
-                note = build_notes(repo, told, seen.get(NOTES), objects)
+                note = build_notes(repo, told, seen.get(NOTES), store)
                 if note != seen.get(NOTES):
                     ours.append(Update(NOTES, note, seen.get(NOTES) or repo.zero))
             ready()

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from msgspec import Struct, field
 
 from git_parallel.errors import GitError, ParallelError, RaceError
-from git_parallel.git import Git, Repository
+from git_parallel.git import Completed, Git, Pending, Repository
 from git_parallel.layout import State
 
 # Polling flock: the first look comes soon, because most holders are done within one git call.
@@ -32,16 +32,15 @@ _LONGEST_PAUSE = 0.05
 _PATIENCE = ("-c", "core.filesRefLockTimeout=5000", "-c", "core.packedRefsTimeout=15000")
 
 # What git says when a ref is not at its expected old value (refs/files-backend.c, refs/reftable-backend.c).
-# `reference broken` and other suffixes after the name are faults, not races, hence the `$`.
-_RACE = re.compile(
-    r"cannot lock ref '(?P<ref>[^']*)': "
+# `reference broken` and other suffixes after the name are faults, not races, hence the `$`. Compiled when it is needed.
+_RACE = (
+    r"(?m)cannot lock ref '(?P<ref>[^']*)': "
     r"(?:is at [0-9a-f]+ but expected [0-9a-f]+"
     r"|reference already exists"
     r"|reference is missing but expected [0-9a-f]+"
-    r"|unable to resolve reference '[^']*')$",
-    re.MULTILINE,
+    r"|unable to resolve reference '[^']*')$"
 )
-_IN_THE_WAY = re.compile(r"'(?P<there>refs/[^']*)' exists; cannot create '(?P<wanted>refs/[^']*)'")
+_IN_THE_WAY = r"'(?P<there>refs/[^']*)' exists; cannot create '(?P<wanted>refs/[^']*)'"
 
 
 class Update(Struct, frozen=True):
@@ -203,9 +202,16 @@ def read(repo: Repository, *refs: str) -> dict[str, str]:
 
 def read_below(repo: Repository, *refs: str) -> dict[str, str]:
     """Return the object ids of these refs and of every ref in a directory of that name."""
-    if not refs:
-        return {}
-    done = repo.common.run("for-each-ref", "--format=%(objectname) %(refname)", *refs)
+    return parse_read(begin_read(repo, *refs).done()) if refs else {}
+
+
+def begin_read(repo: Repository, *refs: str) -> Pending:
+    """Begin to read what :func:`read_below` reads, of one ref at least; :func:`parse_read` says what came of it."""
+    return repo.common.begin("for-each-ref", "--format=%(objectname) %(refname)", *refs)
+
+
+def parse_read(done: Completed) -> dict[str, str]:
+    """Return refs' names and object ids."""
     return {name: oid for oid, _, name in (line.partition(" ") for line in done.lines)}
 
 
@@ -242,13 +248,13 @@ def _command(update: Update, zero: str) -> str:
 
 def _explain(error: GitError) -> ParallelError:
     """Turn git's complaint into a race, or say what to do about it."""
-    race = _RACE.search(error.stderr)
+    race = re.search(_RACE, error.stderr)
     if race:
         return RaceError(
             f"{race['ref']} was changed by another process meanwhile ({error.message.rpartition(': ')[2]})",
             "nothing was changed; try again",
         )
-    clash = _IN_THE_WAY.search(error.stderr)
+    clash = re.search(_IN_THE_WAY, error.stderr)
     if clash:
         error.message = f"cannot create '{clash['wanted']}': '{clash['there']}' exists"
         error.hints = ("git cannot hold a ref and a directory of the same name; rename or delete one of them",)
