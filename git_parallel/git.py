@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from importlib import import_module
 from typing import IO, NamedTuple
 
 from msgspec import Struct, field
@@ -118,6 +119,17 @@ class Completed(Struct, frozen=True):
         return [os.fsdecode(field) for field in self.stdout.split(b"\0")[:-1]]
 
 
+_meanwhile: list[str] = []
+
+
+def load_meanwhile(*modules: str) -> None:
+    """Import modules that will be needed one after another whenever there is nothing to do but to wait for git.
+
+    For a command that has one thread. Nothing depends on it: whoever needs a module imports it.
+    """
+    _meanwhile.extend(modules)
+
+
 class Pending:
     """A git command that was begun. It does not outlive whoever began it.
 
@@ -140,6 +152,8 @@ class Pending:
 
     def done(self) -> Completed:
         """Wait for its end. Raises GitError for an exit code that was not foreseen."""
+        while _meanwhile and self._process.poll() is None:
+            import_module(_meanwhile.pop(0))
         try:
             stdout, stderr = self._process.communicate(self._stdin)
         except BaseException:

@@ -5,16 +5,6 @@ from __future__ import annotations
 import os
 
 
-def load_ahead(module: str) -> None:
-    """Begin to import a module that will be needed, beside what we do: wait for git, mostly."""
-    import sys  # noqa: PLC0415 (few commands do this)
-    import threading  # noqa: PLC0415
-    from importlib import import_module  # noqa: PLC0415
-
-    sys.setswitchinterval(0.0005)  # seconds; 5 ms by default, for which git's answer would have to wait
-    threading.Thread(target=import_module, args=(module,), name="load", daemon=True).start()
-
-
 def which(program: str, path: str | None = None) -> str | None:
     """Return the executable that a name without a slash stands for on ``path`` (default: PATH), or None."""
     for directory in os.get_exec_path() if path is None else path.split(os.pathsep) if path else ():

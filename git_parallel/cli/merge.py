@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from git_parallel import errors, system
+from git_parallel import errors, git
 from git_parallel.cli import _common, _trust
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
@@ -19,6 +19,21 @@ from git_parallel.plan.config import Config
 from git_parallel.plan.settings import BY_NAME
 from git_parallel.render import terminal
 from git_parallel.supervisor import view
+
+# What a landing needs once it is known what lands, in an order in which each brings little with it.
+_LATER = (
+    "git_parallel.worktrees",
+    "git_parallel.integrate.chain",
+    "git_parallel.integrate.checkout",
+    "git_parallel.integrate.advance",
+    "git_parallel.integrate.landing",
+    "git_parallel.integrate.land",
+    "git_parallel.cli._landing",
+    "hashlib",
+    "dulwich.file",
+    "dulwich.objects",
+    "git_parallel.integrate.union",
+)
 
 
 @click.command()
@@ -70,10 +85,7 @@ def command(
     """
     repo = Repository.discover()
     repo.ask_settings()
-    system.load_ahead("dulwich.objects")
-    # Not needed for -h, and git answers meanwhile.
-    from git_parallel.integrate import prepare  # noqa: F401, PLC0415
-
+    git.load_meanwhile(*_LATER)
     flags = {"strategy": strategy, "check": check, "check_timeout": check_timeout}
     settings = config.load(repo, {name: value for name, value in flags.items() if value})
     if options["stop"] and options["resolve"]:
@@ -91,12 +103,14 @@ def command(
 
 
 def _merge(repo: Repository, words: Sequence[str], settings: Config, options: dict[str, Any], as_json: bool) -> int:
-    from git_parallel.integrate import land, prepare  # noqa: PLC0415 (after the options are known to be right)
+    from git_parallel.integrate import merges, prepare  # noqa: PLC0415 (after the options are known to be right)
 
     attended = not options["yes"] and not options["dry_run"]
     if attended:
         _require_terminal(as_json)
-    if not options["dry_run"]:
+    if not options["dry_run"] and merges.live(repo):
+        from git_parallel.integrate import land  # noqa: PLC0415 (it is being loaded)
+
         _say_lines(land.close_interrupted(repo, settings.worktree))
     request = prepare.Request(
         words=words,
@@ -133,6 +147,8 @@ def _merge(repo: Repository, words: Sequence[str], settings: Config, options: di
             attended=attended,
             hints=("land without checks: --no-checks",),
         )
+    from git_parallel.integrate import land  # noqa: PLC0415
+
     landing = land.begin(repo, draft.merge, person, settings.worktree, again=options["recheck"])
     return _finish(repo, landing.run(), options, as_json)
 

@@ -59,7 +59,7 @@ def advance(
     Raises RaceError when it is not at ``old`` any more, RefusedError when a checkout cannot follow; then
     everything is as it was. ``keep``: see :meth:`Held.follow`; ``objects``: see :func:`record.write_chains`.
     """
-    with refs.locked(repo):
+    with refs.locked(repo), record.begin_tips(repo, move.chains) as tips:
         places = checkout.find(repo, move.target)
         if any(place.head != move.old for place in places):  # else the transaction finds out
             raise RaceError(f"{move.target} moved meanwhile", "nothing was changed; try again")
@@ -76,17 +76,17 @@ def advance(
             with uninterrupted():
                 where = places[0].path if places else None
                 # git looks through the checkouts while the records are made.
-                record.write_chains(repo, chains, worktree=where, ready=lambda: _check(held), objects=objects)
-                with refs.begin_read(repo, move.target) as reading:
-                    _follow(repo, move, held, keep)
-                    now = refs.parse_read(reading.done()).get(move.target)
+                record.write_chains(
+                    repo, chains, worktree=where, ready=lambda: _check(held), objects=objects, tips=tips
+                )
+                _follow(repo, move, held, keep)
         except ParallelError as error:
             events.append("abandoned", act="advance", reason=error.message)
             raise
         finally:
             for one in held:
                 one.release()
-        _verify(repo, move, now)
+        _verify(repo, move)
         events.append("done", act="advance", durable=True)
     return places
 
@@ -141,8 +141,9 @@ def _follow(repo: Repository, move: Move, held: Sequence[Held], keep: Sequence[i
             raise
 
 
-def _verify(repo: Repository, move: Move, now: str | None) -> None:
-    """The target, as it was read back, contains what was said to land (DESIGN section 9, step 6)."""
+def _verify(repo: Repository, move: Move) -> None:
+    """Read back: the target contains what was said to land (DESIGN section 9, step 6)."""
+    now = refs.read(repo, move.target).get(move.target)
     if now == move.new or (now and repo.common.succeeds("merge-base", "--is-ancestor", move.new, now)):
         return
     raise ParallelError(

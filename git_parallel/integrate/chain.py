@@ -105,6 +105,13 @@ class Chain:
             self.objects, step.tree, added, lambda: (self.tree(step.onto), self.tree(step.head))
         )
 
+    def without_clashes(self, steps: Sequence[Step]) -> bool:
+        """Whether steps on top of each other have none, seen at the last of them alone: where nothing is taken away."""
+        if len(steps) < 2 or any(one.deleted for step in steps for one in step.changed):
+            return False
+        added = [one.path for step in steps for one in step.changed if one.added]
+        return not changes.case_clashes(self.objects, steps[-1].tree, added, lambda: ())
+
     def merged(self, onto: str, theirs: str) -> str:
         """Return the tree of ``theirs`` merged into ``onto`` (commits). Raises ImpossibleError."""
         return self._merge(onto, onto, theirs)

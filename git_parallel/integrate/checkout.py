@@ -85,14 +85,15 @@ class OverlapError(RefusedError):
         self.why = why
 
 
-def find(repo: Repository, target: str) -> list[Checkout]:
+def find(repo: Repository, target: str, listed: Pending | None = None) -> list[Checkout]:
     """Return the worktrees that have ``target`` (a full ref name) checked out.
 
+    ``listed`` is the list of all worktrees, where it was begun before (:func:`worktrees.begin_entries`).
     Raises RefusedError when one of them is not to be found, or when an operation that is in progress anywhere
     will come back to the target.
     """
     found = []
-    for entry in worktrees.entries(repo):
+    for entry in worktrees.entries(repo, listed):
         path = repo.main_top if entry.main else entry.path
         if entry.bare or entry.branch != target or path is None:
             continue

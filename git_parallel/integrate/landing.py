@@ -236,9 +236,10 @@ class Landing:
     def _compared(self, links: Sequence[Link]) -> list[Link]:
         """Find what each link changes; return those before the first that no folding file system could hold."""
         steps = self._chain.compared([link.step for link in links])
+        none_clashes = self._chain.without_clashes(steps)
         found: list[Link] = []
         for link, step in zip(links, steps, strict=True):
-            if clashes := self._chain.clashes(step):
+            if not none_clashes and (clashes := self._chain.clashes(step)):
                 error = ImpossibleError("parked", "paths that differ only in case", clashes)
                 self._settle_impossible(link.branch, error)
                 break

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from git_parallel import worktrees
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
 from git_parallel.integrate import checkout, merges, plan, verdicts, workers
 from git_parallel.integrate.plan import Merge, Strategy
 from git_parallel.integrate.workers import Candidate
-from git_parallel.layout import HEADS, State
+from git_parallel.layout import HEADS, State, run_ref
 from git_parallel.plan.config import Config
 from git_parallel.plan.ids import new_id
-from git_parallel.store import handles, objects
+from git_parallel.store import handles, objects, refs
+from git_parallel.store.reading import Record
 from git_parallel.supervisor.journal import timestamp
 from git_parallel.worktrees import submodules
 
@@ -51,13 +53,18 @@ class Draft(Struct, frozen=True):
 def prepare(repo: Repository, request: Request) -> Draft:
     """Freeze target, heads, verdicts, order and checks. Raises UsageError, RefusedError; nothing is changed."""
     config = request.config
-    candidates = workers.gather(repo, request.words, default=workers.going_on(repo))
-    if not candidates:
-        raise UsageError("there is no run yet", 'start one with: git parallel "what is to be done"')
-    target = _target(repo, request, candidates)
-    start = _commit(repo, target)
-    checkout.find(repo, target)  # a merge or rebase in progress there: refuse before anything is begun
-    given = {run: verdicts.of_run(repo, run) for run in dict.fromkeys(one.run for one in candidates)}
+    with worktrees.begin_entries(repo) as listed:
+        candidates = workers.gather(repo, request.words, default=workers.going_on(repo))
+        if not candidates:
+            raise UsageError("there is no run yet", 'start one with: git parallel "what is to be done"')
+        target = _target(repo, request, candidates)
+        runs = list(dict.fromkeys(one.run for one in candidates))
+        with refs.begin_read(repo, *map(run_ref, runs)) as records:
+            start = _commit(repo, target)
+            checkout.find(repo, target, listed)  # a merge or rebase in progress there: refuse before anything is begun
+            tips = refs.parse_read(records.done())
+    kept = {run: Record(repo, run, tip) for run in runs if (tip := tips.get(run_ref(run)))}
+    given = {run: verdicts.of_record(kept.get(run)) for run in runs}
     named = (
         {str(handle) for handle in handles.resolve(repo, request.words) if handle.worker} if request.words else set()
     )

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError, RaceError
-from git_parallel.git import Repository
+from git_parallel.git import Pending, Repository
 from git_parallel.layout import NOTES, merge_ref, run_ref
 from git_parallel.plan.model import Status, decode_result
 from git_parallel.store import refs
@@ -159,6 +159,7 @@ def write_chains(
     worktree: str | None = None,
     ready: Callable[[], None] = lambda: None,
     objects: Objects | None = None,
+    tips: Pending | None = None,
 ) -> list[list[str]]:
     """Add commits to several records, in one transaction with all their notes and updates; return the ids.
 
@@ -166,7 +167,7 @@ def write_chains(
     A raced ref among the entries' ``updates`` raises RaceError, an unusable repository ParallelError; in
     both cases no ref has moved. With ``worktree``, the reflog of that worktree's HEAD is written too.
     ``ready`` is asked last of all, before a ref moves: what it raises keeps them where they are. ``objects`` are
-    the repository's, where they are open already.
+    the repository's, where they are open already, ``tips`` what :func:`begin_tips` began.
     """
     if not all(chain.entries for chain in chains):
         raise ValueError("a chain without entries")
@@ -177,7 +178,8 @@ def write_chains(
     records = [chain.ref for chain in chains]
     with refs.locked(repo), nullcontext(objects) if objects is not None else Objects(repo) as store:
         for attempt in range(_ATTEMPTS):
-            seen = _tips(repo, records)
+            seen = _tips(tips or begin_tips(repo, chains), records)
+            tips = None
             commits = [_chain(store, chain, seen.get(chain.ref)) for chain in chains]
             ours = [
                 Update(chain.ref, made[-1], seen.get(chain.ref) or repo.zero)
@@ -191,16 +193,21 @@ def write_chains(
             try:
                 refs.transaction(repo, [*ours, *theirs], message=message, worktree=worktree)
             except RaceError:
-                if attempt + 1 == _ATTEMPTS or _tips(repo, records) == seen:
+                if attempt + 1 == _ATTEMPTS or _tips(begin_tips(repo, chains), records) == seen:
                     raise  # not our refs: whoever gave the updates has to read again
                 continue
             return commits
     raise AssertionError("unreachable")
 
 
-def _tips(repo: Repository, records: Sequence[str]) -> dict[str, str]:
-    """Read the refs that every write moves, and refuse a repository where one of them cannot be."""
-    there = refs.read_below(repo, *records, NOTES)
+def begin_tips(repo: Repository, chains: Sequence[Chain]) -> Pending:
+    """Begin to read the refs that writing these chains will move; what it says holds only under the lock."""
+    return refs.begin_read(repo, *(chain.ref for chain in chains), NOTES)
+
+
+def _tips(read: Pending, records: Sequence[str]) -> dict[str, str]:
+    """Say where the refs are that every write moves, and refuse a repository where one of them cannot be."""
+    there = refs.parse_read(read.done())
     for name in there:
         if name not in (*records, NOTES):
             blocked = next(ref for ref in (*records, NOTES) if name.startswith(f"{ref}/"))

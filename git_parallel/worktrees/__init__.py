@@ -9,7 +9,16 @@ called under ``store.refs.locked``: git's own ``worktree add`` and ``remove`` fa
 from git_parallel.worktrees.names import FIELDS, Place, Template, branch_fault, slug
 from git_parallel.worktrees.placing import allocate, exclude
 from git_parallel.worktrees.populate import Features, Submodule, features, populate
-from git_parallel.worktrees.registry import Entry, entries, opened, paired, register, take_back, write_through
+from git_parallel.worktrees.registry import (
+    Entry,
+    begin_entries,
+    entries,
+    opened,
+    paired,
+    register,
+    take_back,
+    write_through,
+)
 from git_parallel.worktrees.removal import retire
 from git_parallel.worktrees.trash import Purged, Trashed, purge, trashed
 
@@ -23,6 +32,7 @@ __all__ = [
     "Template",
     "Trashed",
     "allocate",
+    "begin_entries",
     "branch_fault",
     "entries",
     "exclude",

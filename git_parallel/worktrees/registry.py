@@ -15,7 +15,7 @@ from contextlib import suppress
 from msgspec import Struct
 
 from git_parallel.errors import GitError, ParallelError, RaceError, RefusedError
-from git_parallel.git import Git, Repository
+from git_parallel.git import Git, Pending, Repository
 from git_parallel.worktrees.names import Place
 
 OUR_LOCK = "git parallel "
@@ -43,11 +43,11 @@ class Entry(Struct, frozen=True):
         return self.locked is not None and self.locked.startswith(OUR_LOCK)
 
 
-def entries(repo: Repository) -> list[Entry]:
-    """Return the repository's worktrees, the main one first. One git call."""
+def entries(repo: Repository, listed: Pending | None = None) -> list[Entry]:
+    """Return the repository's worktrees, the main one first. One git call, or what :func:`begin_entries` began."""
     found: list[Entry] = []
     record: dict[str, str] = {}
-    for field in repo.common.run("worktree", "list", "--porcelain", "-z").fields:
+    for field in (listed or begin_entries(repo)).done().fields:
         if field:
             key, _, value = field.partition(" ")
             record[key] = value
@@ -66,6 +66,11 @@ def entries(repo: Repository) -> list[Entry]:
         )
         record = {}
     return found
+
+
+def begin_entries(repo: Repository) -> Pending:
+    """Begin to list the worktrees."""
+    return repo.common.begin("worktree", "list", "--porcelain", "-z")
 
 
 def entry_names(repo: Repository) -> list[str]:

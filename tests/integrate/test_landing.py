@@ -397,10 +397,10 @@ def test_a_target_that_moves_between_check_and_landing_is_planned_again(repo, mo
     landing = begun(run, checks=("ls > seen",))
     real, moves = advance.advance, []
 
-    def moving(*arguments):
+    def moving(*arguments, **options):
         if not moves:
             moves.append(repo.commit("theirs, meanwhile", {"theirs": "x\n"}))
-        return real(*arguments)
+        return real(*arguments, **options)
 
     monkeypatch.setattr(advance, "advance", moving)
     merge = landing.run()
@@ -458,9 +458,9 @@ def test_a_target_that_never_rests_ends_the_landing(repo, monkeypatch):
     landing = begun(run)
     real = advance.advance
 
-    def moving(*arguments):
+    def moving(*arguments, **options):
         repo.commit("theirs", {"theirs": repo.git("rev-parse", "HEAD")})
-        return real(*arguments)
+        return real(*arguments, **options)
 
     monkeypatch.setattr(advance, "advance", moving)
     with pytest.raises(Exception, match="moved meanwhile"):
@@ -485,10 +485,10 @@ def test_what_no_longer_merges_after_a_move_is_parked(repo, monkeypatch, others)
     landing = begun(run)
     real, moves = advance.advance, []
 
-    def moving(*arguments):
+    def moving(*arguments, **options):
         if not moves:
             moves.append(repo.commit("theirs", {"one": "theirs\n"}))
-        return real(*arguments)
+        return real(*arguments, **options)
 
     monkeypatch.setattr(advance, "advance", moving)
     merge = landing.run()

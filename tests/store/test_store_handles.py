@@ -171,8 +171,8 @@ def test_the_number_of_git_calls_does_not_grow(repo, where, ran, monkeypatch):
         ran(run, [n], live=n % 2 == 0)
         words += [str(n), run, run[:8], f"{run}/{n}", f"architect/parallel-{n}"]
     calls = []
-    real = type(where.common).run
-    monkeypatch.setattr(type(where.common), "run", lambda *a, **o: calls.append(a[1]) or real(*a, **o))
+    real = type(where.common).begin
+    monkeypatch.setattr(type(where.common), "begin", lambda *a, **o: calls.append(a[1]) or real(*a, **o))
     resolve(where, ["2"])
     assert calls == ["for-each-ref"]  # the live files name the branch; git says whether it exists
     calls.clear()
