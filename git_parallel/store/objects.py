@@ -14,6 +14,7 @@ import stat
 import subprocess
 import threading
 import time
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -300,20 +301,22 @@ class Objects:
                 yield path, (mode, inner.decode())
 
     def _write(self, thing: ShaFile) -> str:
-        oid = thing.get_id(self._format).decode()
+        content = thing.as_raw_string()
+        whole = b"%s %d\0" % (thing.type_name, len(content)) + content
+        oid = self._format.hash_object_hex(whole).decode()
         try:
             if _shared(self._repo):
                 self._write_by_git(thing)
             else:
-                self._write_loose(oid, thing.as_legacy_object())
+                self._write_loose(oid, whole)
         except OSError as error:
             raise ParallelError(f"cannot write objects: {error.strerror or error}", _NOT_WRITTEN) from error
         except GitError as error:
             raise ParallelError(f"cannot write objects: {error.message}", _NOT_WRITTEN) from error
         return oid
 
-    def _write_loose(self, oid: str, content: bytes) -> None:
-        """Put a loose object in place as git does.
+    def _write_loose(self, oid: str, whole: bytes) -> None:
+        """Put a loose object in place as git does: header and content, compressed as it does by default.
 
         Not by ``add_object``: its lock file, left by a writer that was killed, keeps everybody from writing
         that content ever after, and on a full disk it prints a traceback.
@@ -326,7 +329,7 @@ class Objects:
         temporary, fd = _temporary_in(directory)
         try:
             with open(fd, "wb", buffering=0) as file:
-                rest = memoryview(content)
+                rest = memoryview(zlib.compress(whole, 1))
                 while rest:
                     rest = rest[file.write(rest) :]
                 # A ref must not outlive a power cut that its objects did not; git leaves this off by default.
