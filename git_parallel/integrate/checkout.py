@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from msgspec import Struct
@@ -22,7 +22,7 @@ from msgspec import Struct
 from git_parallel import system, worktrees
 from git_parallel.errors import GitError, RefusedError
 from git_parallel.git import Git, Pending, Repository
-from git_parallel.integrate import changes, halfway
+from git_parallel.integrate import halfway, local
 from git_parallel.integrate.changes import Changed
 from git_parallel.layout import HEADS
 from git_parallel.worktrees import registry
@@ -228,21 +228,20 @@ class Held:
             return
         seen, listed = (look.done() for look in self._looks)
         self._looks = []
-        tags, names = _entries(listed.stdout)
-        above = map(os.fsencode, changes.above(one.path for one in self.changed))
-        if self._narrow and (seen.stdout or _UNMERGED & tags or any(name in names for name in above)):
+        tags, names = local.parse_entries(listed.stdout)
+        if self._narrow and (seen.stdout or _UNMERGED & tags or local.staged_in_the_way(names, self.changed)):
             # Touched, perhaps only in its time stamp: see exactly.
             seen = self._begin_status().done()
-        local, unmerged = parse_status(seen.fields)
+        mine, unmerged = local.parse_status(seen.fields)
         if unmerged:
             raise RefusedError(
                 f"there are unresolved conflicts in '{self.place.path}', where the target is checked out",
                 *(f"  {path}" for path in unmerged[:_NAMED]),
                 "nothing was changed; resolve and commit them first",
             )
-        if found := overlapping(local, [one.path for one in self.changed]):
+        if found := local.overlapping(mine, [one.path for one in self.changed]):
             raise OverlapError(self.place, found, "local changes")
-        if found := in_the_way(self.place, self.changed):
+        if found := local.in_the_way(self.place.path, self.changed, ignores_case=self.place.ignores_case):
             raise OverlapError(self.place, found, "untracked files")
         if not any(tag.islower() or tag == b"S" for tag in tags):
             return
@@ -322,83 +321,6 @@ def install(place: Checkout, index: str) -> None:
         beside = f"{place.index}.architect"
         system.copy(index, beside)
         os.replace(beside, place.index)
-
-
-# --- what is in the way ------------------------------------------------------------------------------
-
-
-def parse_status(fields: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Read ``status --porcelain=v2 -z --no-renames``: paths with local changes, and unmerged ones. Pure."""
-    local, unmerged = [], []
-    for field in fields:
-        if field.startswith("1 "):
-            local.append(field.split(" ", 8)[8])
-        elif field.startswith("u "):
-            unmerged.append(field.split(" ", 10)[10])
-    return local, unmerged
-
-
-def _entries(listed: bytes) -> tuple[set[bytes], set[bytes]]:
-    """Read ``ls-files -v -z``: the tags that occur, and the paths. Pure.
-
-    A small letter, or ``S``, marks an entry that git was told not to look at, ``M`` one with a conflict.
-    """
-    fields = listed.split(b"\0")[:-1]
-    return {field[:1] for field in fields}, {field[2:] for field in fields}
-
-
-def overlapping(local: Iterable[str], changed: Sequence[str]) -> list[str]:
-    """Return the local paths that are among those that change, or are above or below one of them. Pure."""
-    paths = set(changed)
-    directories = changes.above(paths)
-    return [
-        path
-        for path in local
-        if path in paths or path in directories or any(up in paths for up in changes.parents(path))
-    ]
-
-
-def in_the_way(place: Checkout, changed: Sequence[Changed]) -> list[str]:
-    """Return what lies, tracked by nobody, where something new will be: untracked or ignored files alike."""
-    gone = {one.path for one in changed if one.deleted or one.old_mode == changes.GITLINK}
-    gone |= {one.path for one in changed if not one.added}
-    folded = {path.casefold() for path in gone} if place.ignores_case else set()
-    found: dict[str, None] = {}
-    known: dict[str, bool] = {}
-    for one in changed:
-        if one.deleted or not one.added:
-            if one.old_mode == changes.GITLINK != one.new_mode and os.path.lexists(
-                os.path.join(place.path, one.path, ".git")
-            ):
-                found[one.path] = None  # a submodule that is checked out: its files are not ours to remove
-            continue
-        for directory in changes.parents(one.path):
-            if directory not in known:
-                full = os.path.join(place.path, directory)
-                known[directory] = os.path.lexists(full) and (not os.path.isdir(full) or os.path.islink(full))
-            if known[directory] and directory not in gone:
-                found[directory] = None
-        full = os.path.join(place.path, one.path)
-        if not os.path.lexists(full) or one.path.casefold() in folded:
-            continue
-        if os.path.isdir(full) and not os.path.islink(full):
-            if one.new_mode != changes.GITLINK:
-                found.update(dict.fromkeys(_untracked_below(place.path, one.path, gone)))
-        elif not any(up in gone for up in changes.parents(one.path)):
-            found[one.path] = None
-    return list(found)
-
-
-def _untracked_below(top: str, directory: str, gone: set[str]) -> list[str]:
-    """Files below a directory that makes room for a file, other than those that go with it."""
-    left = []
-    for path, names, files in os.walk(os.path.join(top, directory)):
-        links = [name for name in names if os.path.islink(os.path.join(path, name))]
-        for name in (*files, *links):
-            relative = os.path.relpath(os.path.join(path, name), top)
-            if relative not in gone:
-                left.append(relative)
-    return left
 
 
 def _reason(error: GitError) -> str:

@@ -12,7 +12,7 @@ from landings import landable, recorded, tree_on_disk
 
 from git_parallel.git import Repository
 from git_parallel.integrate import checkout
-from git_parallel.integrate.checkout import overlapping, parse_status
+from git_parallel.integrate.local import overlapping, parse_status
 
 
 def state_of(repo) -> tuple[object, ...]:
@@ -88,6 +88,26 @@ def intended_to_add(repo) -> str:
     return "new/file"
 
 
+def staged_without_a_file(repo) -> str:
+    staged_new(repo)
+    (repo.path / "new/file").unlink()
+    return "new/file"
+
+
+def staged_without_a_file_in_a_directory_that_becomes_a_file(repo) -> str:
+    repo.write("src/mine", "mine\n")
+    repo.git("add", "src/mine")
+    (repo.path / "src/mine").unlink()
+    return "src/mine"
+
+
+def staged_without_a_file_where_a_directory_will_be(repo) -> str:
+    repo.write("new", "mine\n")
+    repo.git("add", "new")
+    (repo.path / "new").unlink()
+    return "new"
+
+
 def file_where_a_directory_will_be(repo) -> str:
     repo.write("new", "mine\n")
     return "new"
@@ -134,6 +154,9 @@ OVERLAPPING = [
     ignored,
     staged_new,
     intended_to_add,
+    staged_without_a_file,
+    staged_without_a_file_in_a_directory_that_becomes_a_file,
+    staged_without_a_file_where_a_directory_will_be,
     file_where_a_directory_will_be,
     link_where_a_directory_will_be,
     directory_where_a_file_will_be,
@@ -153,6 +176,7 @@ def test_overlapping_local_changes_refuse_the_landing_and_stay(repo, local):
     assert state_of(repo) == before
     branch = document["branches"][0]
     assert path in branch["files"] or path in branch["why"], branch
+    assert "could not" not in branch["why"], "it was seen before anything moved"
     assert not (repo.path / ".git/index.lock").exists()
     assert repo.git("notes", "--ref=architect", "list").count("\n") == 0, "no note of what did not land"
 
