@@ -36,7 +36,8 @@ SCRATCH = "capture.index"  # among the worker's files, while its end is recorded
 class Work(Struct):
     """What git shows of a worker's work, gathered on the way to its result.
 
-    ``lost`` are commits that no ref has, ``ignored`` what git ignores; ``done``: its last round did some work.
+    ``lost`` are commits that no ref has, ``ignored`` what git ignores, ``past`` the last of its checkpoints or, with
+    none, what its wip ref held before; ``done``: its last round did some work.
     """
 
     seen: snapshots.Look | None = None
@@ -45,6 +46,7 @@ class Work(Struct):
     snapshot: str | None = None
     lost: list[str] = field(default_factory=list)
     ignored: IgnoredFiles | None = None
+    past: str | None = None
     checks: list[CheckResult] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
@@ -193,12 +195,12 @@ def keep_during_checks(context: Context, job: Job, work: Work) -> None:
     if work.seen is None or not work.seen.dirty:
         return
     message = f"git parallel {context.spec.run}/{job.worker}: before its checks"
-    before = context.rounds[job.worker].wip
-    commit = snapshots.snapshot(context.objects, work.seen, message, index_tree=None, previous=before)
+    commit = snapshots.snapshot(context.objects, work.seen, message, index_tree=None, previous=work.past)
     ref = wip_ref(context.spec.run, job.worker)
     with refs.locked(context.repo):
         refs.transaction(context.repo, [Update(ref, commit, None)])
-    work.updates.append(Update(ref, before, None))  # the commit on the branch replaces it
+    # The commit on the branch replaces it.
+    work.updates.append(Update(ref, context.rounds[job.worker].wip, None))
 
 
 def commit(context: Context, job: Job, work: Work, message: str) -> None:
@@ -221,7 +223,8 @@ def commit(context: Context, job: Job, work: Work, message: str) -> None:
             staged = _only_staged(context, job, work, seen)
             work.head = context.objects.commit(seen.tree, [seen.head], message)
             work.updates.append(Update(own, work.head, seen.head))
-        if staged or work.lost or (work.ignored is not None and work.ignored.kept):
+        earlier = work.past != context.rounds[job.worker].wip
+        if staged or work.lost or earlier or (work.ignored is not None and work.ignored.kept):
             clean = replace(seen, head=work.head, head_tree=seen.tree)  # as the worktree is when its index has followed
             _keep(context, job, work, clean, "what its branch does not have", index_tree=staged)
     work.warnings += _named(context, job, work.lost)
@@ -255,7 +258,6 @@ def _only_staged(context: Context, job: Job, work: Work, seen: snapshots.Look) -
 def _keep(context: Context, job: Job, work: Work, seen: snapshots.Look, why: str, *, index_tree: str | None) -> str:
     """Write a snapshot, for the worker's wip ref, and return it: the state, lost commits, ignored files."""
     message = f"git parallel {context.spec.run}/{job.worker}: {why}"
-    before = context.rounds[job.worker].wip
     kept = snapshots.snapshot(
         context.objects,
         seen,
@@ -263,7 +265,7 @@ def _keep(context: Context, job: Job, work: Work, seen: snapshots.Look, why: str
         index_tree=index_tree,
         lost=work.lost,
         ignored=work.ignored.kept if work.ignored is not None else None,
-        previous=before,
+        previous=work.past,
     )
     ref = wip_ref(context.spec.run, job.worker)
     work.updates = [update for update in work.updates if update.ref != ref]

@@ -1,8 +1,8 @@
 """Checkpoints: what lies in a live worker's worktree, kept under its wip ref from time to time.
 
 Each names the one before it, back to what the ref held when the round began. The agent's index is only
-copied, and none of its locks are taken. Once the end is captured, the checkpoints have done their work and
-the ref goes back to what it held.
+copied, and none of its locks are taken. They stay when the worker ends: the state that it ends with names the
+last of them. Only one that holds nothing else than the branch has done its work, and the ref goes back.
 """
 
 from __future__ import annotations
@@ -159,6 +159,19 @@ def newest(context: Context, job: Job) -> str | None:
     ref = wip_ref(context.spec.run, job.worker)
     tip = refs.read(context.repo, ref).get(ref)
     return tip if tip != context.rounds[job.worker].wip else None
+
+
+def past(context: Context, job: Job, tree: str) -> str | None:
+    """What the state that a worker ends with goes on from, ``tree`` being all of that.
+
+    The last checkpoint, unless it is the only one and holds the same; then what the ref held before the round.
+    """
+    before, tip = context.rounds[job.worker].wip, newest(context, job)
+    if tip is None:
+        return before
+    (last,) = snapshots.read_snapshots(context.repo, [tip])
+    same = last is not None and last.tree == tree and last.previous == before and not (last.lost or last.index)
+    return before if same else tip
 
 
 def dropped(context: Context, job: Job) -> list[Update]:

@@ -61,6 +61,9 @@ def _finish_once(context: Context, job: Job, attempt: Attempt, run_checks: bool)
     work = capture.look(context, job, ran=attempt.ending is not None)
     if work.seen is not None and attempt.claim is not None:
         work.warnings += outcome.unseen(attempt.claim.edited, work.change.paths, context.spec.subdir)
+    work.past = context.rounds[job.worker].wip
+    if work.seen is not None and attempt.checkpointed:
+        work.past = checkpoints.past(context, job, work.seen.tree)
     limits = context.spec.limits
     if attempt.claim is not None and (limits.budget_per_worker is not None or limits.budget is not None):
         work.warnings += outcome.unpriced(attempt.claim, context.preset.money)

@@ -166,7 +166,9 @@ def test_a_worktree_that_is_still_there_is_newer_than_its_checkpoint(repo, start
     repo.parallel("wait")
     assert (run.result()["reason"], run.result()["snapshot"]) == ("supervisor_died", None)
     assert repo.git("show", "architect/parallel-1:work") == "newer"
-    assert run.tip() == ""
+    assert repo.git("show", f"{run.ref}:work") == "newer"  # the end, and before it the checkpoint
+    earlier = repo.git("show", "-s", "--format=%(trailers:key=Architect-Previous,valueonly)", run.ref)
+    assert repo.git("show", f"{earlier}:work") == "work"
 
 
 def test_a_checkpoint_names_the_one_before_it(repo, start):
@@ -193,7 +195,7 @@ def test_nothing_new_makes_no_checkpoint(repo, start):
     assert run.tip() == tip
 
 
-def test_the_branch_replaces_the_checkpoints_at_the_end(repo, start):
+def test_the_branch_replaces_a_checkpoint_that_holds_no_more(repo, start):
     run = start("--checkpoint", "0.5s")
     run.does("echo work > work")
     eventually(run.holds("work", "work"), "a checkpoint")
@@ -203,6 +205,34 @@ def test_the_branch_replaces_the_checkpoints_at_the_end(repo, start):
     assert repo.git("for-each-ref", "refs/architect/wip") == ""
     left = list((repo.path / ".git/architect/runs" / run.run).rglob("checkpoint.index*"))
     assert left == []
+
+
+@pytest.mark.parametrize("options", [(), ("--check", "true")])
+def test_checkpoints_come_back_after_the_end(repo, start, tmp_path, options):
+    run = start("--checkpoint", "1s", *options)
+    tips = []
+    for number in range(2):
+        run.does(f"echo {number} > work; echo {number} > only-{number}")
+        eventually(run.holds("work", str(number)), f"checkpoint {number}")
+        tips.append(run.tip())
+    run.does("rm only-0 work; echo good > end")
+    result = run.ends()
+    assert (result["status"], result["snapshot"], result["files_modified"]) == ("success", None, ["end", "only-1"])
+    assert repo.git("ls-tree", "--name-only", "architect/parallel-1").split() == ["README", "end", "only-1", "src"]
+    repo.git("gc", "-q", "--prune=now")
+    for gone in (False, True):
+        (worker,) = json.loads(repo.parallel("restore", "--list", "1", "--json").stdout)["workers"]
+        assert [one["commit"] for one in worker["checkpoints"]][1:3] == tips[::-1]
+        for number, tip in enumerate(tips):
+            done = repo.parallel("restore", "1", "--at", tip, "--to", str(tmp_path / f"{gone}-{number}"))
+            assert done.returncode == 0, done.stderr
+            assert (tmp_path / f"{gone}-{number}/work").read_text() == f"{number}\n"
+            assert (tmp_path / f"{gone}-{number}/only-0").read_text() == "0\n"
+        if not gone:
+            assert repo.parallel("cleanup").returncode == 0
+    assert repo.parallel("restore", "1", "--worktree").returncode == 0
+    assert repo.git("status", "--porcelain", cwd=run.worktree) == ""
+    assert (run.worktree / "end").read_text() == "good\n"
 
 
 def test_a_commit_of_the_agent_is_held_as_well(repo, start):
