@@ -203,7 +203,8 @@ def world(path: Path, url: str, programs: Sequence[Program]) -> World:
     directories = [str(installed_programs.executables(package)) for package in packages]
     for first in map(installed_programs.first_home, packages):
         if first.exists():  # opencode's database: two first starts at once would trip over each other's making it
-            shutil.copytree(first, home, dirs_exist_ok=True)
+            # Locks stay: who held them is gone, and where another user installed it, nobody else may read them.
+            shutil.copytree(first, home, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.lock"))
     env = {
         "HOME": str(home),
         "PATH": ":".join((*directories, "/usr/bin", "/bin")),
