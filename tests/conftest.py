@@ -14,6 +14,11 @@ import pytest
 
 from git_parallel.agents.preset import KNOWN_PROGRAMS
 
+# Of git, of ours, and of the agent programs: a developer's keys are no business of a test.
+_TAKEN_AWAY = (
+    *("GIT_", "XDG_", "PARALLEL_", "HERDR_"),
+    *("ANTHROPIC_", "CLAUDE_", "CODEX_", "DEEPSEEK_", "GEMINI_", "GOOGLE_", "OPENAI_", "OPENCODE_", "OPENROUTER_"),
+)
 SEALED = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_SYSTEM": os.devnull,
@@ -57,7 +62,7 @@ def sealed(
 ) -> Iterator[None]:
     """Seal the environment, and hold the test to leaving no process of its own behind."""
     for name in list(os.environ):
-        if name.startswith(("GIT_", "XDG_", "PARALLEL_", "HERDR_")):
+        if name.startswith(_TAKEN_AWAY):
             monkeypatch.delenv(name)
     home = tmp_path / "home"
     home.mkdir()

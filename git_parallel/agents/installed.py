@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from git_parallel.agents import launch
+from git_parallel.agents import default, launch
 from git_parallel.agents import preset as presets
 from git_parallel.agents.preset import Locate, Preset
 from git_parallel.errors import UsageError
@@ -26,6 +26,7 @@ _VERSION = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+)")
 class Program(Struct, frozen=True):
     """A preset and what was found of it. ``path`` None: not installed; ``version`` None: not known.
 
+    ``configured`` says whether there is an account or a model for it, None: not known;
     ``outdated`` says that the version is below ``minimum``. ``steps``, ``budget``, ``resume`` and
     ``read_only`` say what the program itself can be told; ``cost`` whether it reports dollars
     (``reported``), only ``tokens``, or ``none``; ``sandbox`` is what its own sandbox needs, in a line.
@@ -35,6 +36,7 @@ class Program(Struct, frozen=True):
     about: str
     install: str
     path: str | None
+    configured: bool | None
     version: str | None
     minimum: str | None
     outdated: bool
@@ -84,6 +86,7 @@ def _program(preset: Preset, path: str | None, may_start: bool, timeout: float) 
         about=preset.about,
         install=preset.install,
         path=path,
+        configured=default.configured(preset),
         version=version,
         minimum=minimum,
         outdated=version is not None and minimum is not None and older(version, minimum),

@@ -110,6 +110,9 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         What is different when the run gives its agents terminals: the program as a person knows it, which
         begins with the task and lasts until they leave it. On top of the entry as with ``extends``, an
         option that is null is taken away. Left out, the program works unattended there too.
+    ``configured``
+        What shows that it has an account or a model to work with: variables, and files (with a ``/``, ``~`` and
+        ``$NAME`` in them filled in). One of them is enough.
     ``about``, ``install``, ``sandbox``, ``version``
         One line about it, how to get it, one line on what its own sandbox needs and what that keeps it from,
         and how to ask for its version.
@@ -134,6 +137,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     prices: dict[str, Price] = {}
     stop: tuple[Literal["INT", "TERM", "HUP", "QUIT"], ...] = ("TERM",)
     leaves: tuple[str, ...] = ()
+    configured: tuple[str, ...] = ()
     interactive: Interactive | None = None
     version: Version | None = None
 

@@ -34,6 +34,7 @@ def command(words: Sequence[str], *, model: str | None, timeout: float, trust: b
     something are not started. A limit that a program does not know itself is kept by git parallel.
     """
     from git_parallel.agents import installed  # noqa: PLC0415 (not needed for -h)
+    from git_parallel.agents.default import choose  # noqa: PLC0415
     from git_parallel.render import terminal  # noqa: PLC0415
     from git_parallel.supervisor import view  # noqa: PLC0415
 
@@ -42,7 +43,8 @@ def command(words: Sequence[str], *, model: str | None, timeout: float, trust: b
     known, repo, _ = _configured()
     top = repo.top if repo is not None else None
     programs = installed.look(known.agents, known.locate, unapproved=known.project, cwd=top)
-    default = _default(programs)
+    chosen = choose(known.agents, known.locate, cwd=top)
+    default = chosen.name if chosen is not None else None
     if as_json:
         _common.write(view.dumps({"v": 1, "programs": [as_document(one, default) for one in programs]}) + "\n")
         return 0
@@ -51,8 +53,8 @@ def command(words: Sequence[str], *, model: str | None, timeout: float, trust: b
     for one in programs:
         if one.outdated:
             _common.say("warning", f"{one.name} {one.version} is older than {one.minimum}, the oldest known to work")
-    if default is not None:
-        _common.say("hint", f"without --program, {default} does the work")
+    if chosen is not None:
+        _common.say("hint", f"without --program, {chosen.name} does the work ({chosen.why})")
     return 0
 
 
@@ -96,13 +98,6 @@ def _configured() -> tuple[Programs, Repository | None, Sequence[str]]:
     return programs.load(found.raw, repo.top), repo, theirs
 
 
-def _default(programs: Sequence[Program]) -> str | None:
-    from git_parallel.supervisor.start import DEFAULT_PROGRAMS  # noqa: PLC0415 (imports much)
-
-    here = {one.name for one in programs if one.path is not None}
-    return next((name for name in DEFAULT_PROGRAMS if name in here), None)
-
-
 def as_document(program: Program, default: str | None) -> Mapping[str, object]:
     """A program in the JSON: ``{"v": 1, "programs": [these]}``; ``cost`` is reported, tokens or none."""
     return {
@@ -113,6 +108,7 @@ def as_document(program: Program, default: str | None) -> Mapping[str, object]:
         "version": program.version,
         "minimum": program.minimum,
         "outdated": program.outdated,
+        "configured": program.configured,
         "default": program.name == default,
         "supports": {
             "max_steps": program.steps,
@@ -133,6 +129,7 @@ def described(programs: Sequence[Program], *, width: int, colour: bool) -> str:
     columns = [
         Column("program", [one.name for one in programs]),
         Column("version", [_version(one) for one in programs], colours=[_colour(one) for one in programs]),
+        Column("configured", [_configured_word(one) for one in programs], rank=4),
         Column("minimum", [one.minimum or "-" for one in programs], rank=5),
         Column("steps", [_yes(one.steps) for one in programs], rank=3),
         Column("budget", [_yes(one.budget) for one in programs], rank=3),
@@ -166,6 +163,10 @@ def _version(program: Program) -> str:
     if program.path is None:
         return "not installed"
     return program.version or "installed"
+
+
+def _configured_word(program: Program) -> str:
+    return {True: "yes", False: "no", None: "-"}[program.configured if program.path is not None else None]
 
 
 def _yes(supported: bool) -> str:

@@ -38,9 +38,6 @@ from git_parallel.supervisor.surroundings import Surroundings
 
 _TRIES = 5
 
-# Programs that are used without being named, the first installed one first.
-DEFAULT_PROGRAMS = ("claude", "codex", "opencode", "gemini", "aider", "architect")
-
 
 class Request(Struct, frozen=True):
     """What was asked for on the command line. ``workers`` is the number typed there, None when it was not.
@@ -95,7 +92,7 @@ def plan_run(repo: Repository, request: Request, looking: surroundings.Looking |
         if not task.title:
             raise UsageError("a task is empty", "say what is to be done, or leave that --task out")
     terminal: Literal["tmux"] | None = "tmux" if config.terminal else None
-    recorded = request.preset or _preset(repo, config)
+    recorded, notes = (request.preset, ()) if request.preset else _preset(repo, config)
     preset = presets.settled(recorded, terminal)
     if terminal:
         from git_parallel.supervisor import tmux  # noqa: PLC0415 (few runs have one)
@@ -155,7 +152,6 @@ def plan_run(repo: Repository, request: Request, looking: surroundings.Looking |
         herdr=config.herdr,
         preset=presets.as_data(recorded),  # whole: it may go on with or without a terminal
     )
-    notes = () if config.program is not None else (f"program: {preset.name} (the first one installed)",)
     return Draft(repo, spec, config.branch, config.worktree, request.with_changes, tuple(warnings), before, notes)
 
 
@@ -207,23 +203,33 @@ def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
     return context, held
 
 
-def _preset(repo: Repository, config: Config) -> Preset:
-    """The program that does the work, with its executable found: nothing may start that cannot run."""
+def _preset(repo: Repository, config: Config) -> tuple[Preset, tuple[str, ...]]:
+    """The program that does the work, with its executable found: nothing may start that cannot run.
+
+    With a note when nobody named it.
+    """
     if config.agent in presets.known_programs():
         raise UsageError(
             f"--agent names a role (build, plan, …), and '{config.agent}' is a program",
             f"name the program with: --program {config.agent}",
         )
     known = programs.load(config.raw, repo.top)
-    program = config.program or next((name for name in DEFAULT_PROGRAMS if system.which(name)), None)
-    if program is None:
+    start = os.path.join(repo.top, repo.prefix) if repo.top else None
+    program, notes = (config.program, ()) if config.program else _default(known, start)
+    found = presets.priced(presets.find(program, known.agents, known.locate), known.prices)
+    return launch.resolved(found, cwd=start), notes
+
+
+def _default(known: programs.Programs, start: str | None) -> tuple[str, tuple[str, ...]]:
+    from git_parallel.agents import default  # noqa: PLC0415 (not needed when the program is named)
+
+    chosen = default.choose(known.agents, known.locate, cwd=start)
+    if chosen is None:
         raise UsageError(
-            f"none of the known programs is installed: {', '.join(DEFAULT_PROGRAMS)}",
+            f"none of the known programs is installed: {', '.join(default.PROGRAMS)}",
             "name your own with --program COMMAND, or run command lines with --program shell",
         )
-    start = os.path.join(repo.top, repo.prefix) if repo.top else None
-    found = presets.priced(presets.find(program, known.agents, known.locate), known.prices)
-    return launch.resolved(found, cwd=start)
+    return chosen.name, (f"program: {chosen.name} ({chosen.why})",)
 
 
 def _unpriced(preset: Preset, models: Sequence[str | None]) -> list[str]:

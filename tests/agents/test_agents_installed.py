@@ -46,6 +46,7 @@ def test_what_is_installed_is_asked_for_its_version(repo, install):
         "version": "2.1.332",
         "minimum": "2.1.332",
         "outdated": False,
+        "configured": False,
         "default": True,
         "supports": {"max_steps": True, "budget": True, "resume": True, "read_only": True},
         "cost": "reported",
@@ -63,12 +64,22 @@ def test_the_table_and_what_is_said_beside_it(repo, install):
     install("codex", "echo codex-cli 0.99.1")
     done = repo.parallel("agents", env={"COLUMNS": "120"})
     rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
-    assert rows["program"] == ["version", "minimum", "steps", "budget", "resume", "read-only", "cost", "about"]
-    assert rows["codex"][:7] == ["0.99.1", "0.171.0", "-", "-", "yes", "yes", "tokens"]
+    assert rows["program"] == [
+        "version",
+        "configured",
+        "minimum",
+        "steps",
+        "budget",
+        "resume",
+        "read-only",
+        "cost",
+        "about",
+    ]
+    assert rows["codex"][:8] == ["0.99.1", "no", "0.171.0", "-", "-", "yes", "yes", "tokens"]
     assert rows["gemini"][:2] == ["not", "installed"]
     assert done.stderr.splitlines() == [
         "warning: codex 0.99.1 is older than 0.171.0, the oldest known to work",
-        "hint: without --program, codex does the work",
+        "hint: without --program, codex does the work (installed; none seems to be configured)",
     ]
 
 

@@ -166,15 +166,26 @@ def test_prices_of_the_project_make_dollars_of_tokens(repo, stand_in):
     assert "codex reports only tokens: without the price of o9" in done.stderr
 
 
-def test_the_first_installed_program_is_used_and_said(repo, stand_in):
+def test_the_first_program_that_is_installed_and_configured_is_used_and_said(repo, stand_in, monkeypatch, tmp_path):
     stand_in("gemini", "gemini-stream-ok.jsonl")
     stand_in("codex", "codex-ok.jsonl")
     done = repo.parallel("run", "--json", "do it")
     assert workers(done)[0]["agent"] == "codex"
-    assert "program: codex (the first one installed)" in done.stderr.splitlines()
+    assert "program: codex (installed; none seems to be configured)" in done.stderr.splitlines()
     named = repo.parallel("run", "--json", "--program", "gemini", "do it")
     assert workers(named)[0]["agent"] == "gemini"
-    assert "first one installed" not in named.stderr
+    assert "configured" not in named.stderr
+
+    def used() -> tuple[str, str]:
+        done = repo.parallel("run", "--dry-run", "do it")
+        told = json.loads(repo.parallel("agents", "--json").stdout)["programs"]
+        return done.stderr.splitlines()[0], next(one["name"] for one in told if one["default"])
+
+    monkeypatch.setenv("GEMINI_API_KEY", "none")
+    assert used() == ("program: gemini (the first one installed and configured)", "gemini")
+    (tmp_path / "home/.codex").mkdir()
+    (tmp_path / "home/.codex/auth.json").touch()
+    assert used() == ("program: codex (the first one installed and configured)", "codex")
 
 
 def test_without_any_program_nothing_starts(repo, stand_in):
