@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, TypedDict, Unpack
 
 from msgspec import Struct, field
 
@@ -174,6 +174,21 @@ class Pending:
                     pipe.close()
 
 
+class Options(TypedDict, total=False):
+    """How git is called.
+
+    ``env`` is added to the clean environment; ``ok`` are the exit codes that are foreseen (default: 0); ``hooks``
+    lets the person's own hooks run (for commits that they see); ``keep`` are descriptors that git inherits (a lock
+    that must last until git has ended, even without us).
+    """
+
+    stdin: bytes | None
+    env: Mapping[str, str] | None
+    ok: Iterable[int]
+    hooks: bool
+    keep: Sequence[int]
+
+
 class Git(Struct, frozen=True, dict=True):
     """Runs git in one place: ``options`` are git's own, before the subcommand (``-C``, ``--git-dir``).
 
@@ -184,34 +199,13 @@ class Git(Struct, frozen=True, dict=True):
     cwd: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def run(
-        self,
-        *arguments: str,
-        stdin: bytes | None = None,
-        env: Mapping[str, str] | None = None,
-        ok: Iterable[int] = (0,),
-        hooks: bool = False,
-        keep: Sequence[int] = (),
-    ) -> Completed:
-        """Run one git command to its end.
+    def run(self, *arguments: str, **options: Unpack[Options]) -> Completed:
+        """Run one git command to its end; an exit code that is not foreseen raises :class:`GitError`."""
+        return self.begin(*arguments, **options).done()
 
-        ``env`` is added to the clean environment; an exit code that is not in ``ok`` raises
-        :class:`GitError`; ``hooks`` lets the person's own hooks run (for commits that they see);
-        ``keep`` are descriptors that git inherits (a lock that must last until git has ended, even without us).
-        """
-        pending = self.begin(*arguments, stdin=stdin, env=env, ok=ok, hooks=hooks, keep=keep)
-        return pending.done()
-
-    def begin(
-        self,
-        *arguments: str,
-        stdin: bytes | None = None,
-        env: Mapping[str, str] | None = None,
-        ok: Iterable[int] = (0,),
-        hooks: bool = False,
-        keep: Sequence[int] = (),
-    ) -> Pending:
+    def begin(self, *arguments: str, **options: Unpack[Options]) -> Pending:
         """Start what :meth:`run` runs, to do something else meanwhile. Let nothing come between this and its end."""
+        stdin, hooks = options.get("stdin"), options.get("hooks", False)
         argv = self._argv(arguments, hooks)
         calls = _Calls.now()
         process = subprocess.Popen(
@@ -220,20 +214,20 @@ class Git(Struct, frozen=True, dict=True):
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=self._env(calls, env),
+            env=self._env(calls, options.get("env")),
             cwd=self.cwd,
-            pass_fds=keep,
+            pass_fds=options.get("keep", ()),
         )
         if stdin is not None and len(stdin) <= _AT_ONCE:
             assert process.stdin is not None
             with suppress(BrokenPipeError), process.stdin:
                 process.stdin.write(stdin)
             process.stdin = stdin = None
-        return Pending(argv, process, stdin, ok)
+        return Pending(argv, process, stdin, options.get("ok", (0,)))
 
-    def text(self, *arguments: str, **options: object) -> str:
+    def text(self, *arguments: str, **options: Unpack[Options]) -> str:
         """Return a command's output without trailing newlines."""
-        return self.run(*arguments, **options).text  # type: ignore[arg-type]
+        return self.run(*arguments, **options).text
 
     def succeeds(self, *arguments: str) -> bool:
         """Say whether a command exits with 0; 1 is the only other answer that is not an error."""
