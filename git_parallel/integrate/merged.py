@@ -44,13 +44,12 @@ def integrated(repo: Repository, objects: Objects, head: str, target: str) -> Ho
 
 
 def taken_back(repo: Repository, base: str, head: str, target: str) -> bool:
-    """Whether ``target`` contains the commits of ``head`` and nothing of their change since ``base``: a revert.
+    """Whether ``target`` has nothing of the change from ``base`` to ``head`` where git takes it for merged: a revert.
 
-    After a revert git takes the branch for merged for ever; only the paths it changed tell otherwise.
+    To be asked of a ``head`` whose commits, or equal patches, the target contains. After a revert git takes them for
+    merged for ever; only the paths that they changed tell otherwise.
     """
     git = repo.common
-    if not git.succeeds("merge-base", "--is-ancestor", head, target):
-        return False
     paths = git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, head).stdout
     if not paths:
         return False

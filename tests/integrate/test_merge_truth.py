@@ -34,6 +34,26 @@ def test_what_was_landed_and_reverted_is_not_called_contained(repo):
     assert removed == {2}
 
 
+def test_what_was_rebased_and_reverted_is_not_called_contained_either(repo):
+    ran(repo, "echo a > a", "echo b > b")
+    repo.parallel("review", "--approve", "1", "2")
+    assert merged(repo, "2")[0] == 0  # so that 1 is not only moved forward
+    assert merged(repo, "--strategy", "rebase", "1")[0] == 0
+    repo.write("later", "l\n")
+    repo.git("add", "later")
+    repo.git("commit", "-qm", "later")
+    undone = repo.parallel("merge", "--undo", "last")
+    assert undone.returncode == 0, undone.stderr
+    assert repo.git("ls-tree", "--name-only", "main", "a") == ""
+
+    code, branches = merged(repo, "--strategy", "rebase", "1")
+    assert (code, branches[1]["state"]) == (5, "refused")
+    assert "taken back" in branches[1]["why"]
+    kept = json.loads(repo.parallel("cleanup", "--merged", "--json").stdout)
+    removed = {one["worker"] for one in kept["workers"] if one["action"] == "removed"}
+    assert removed == {2}
+
+
 def test_a_branch_without_a_commit_of_its_own_lands_nothing(repo):
     repo.write("README", "mine, not committed\n")
     ran(repo, "true", options=("--with-changes", "--allow-empty"))
