@@ -13,7 +13,9 @@ from msgspec import Struct
 
 from git_parallel.errors import ParallelError
 from git_parallel.git import Repository
+from git_parallel.layout import State
 from git_parallel.plan.model import Job
+from git_parallel.supervisor import processes
 from git_parallel.worktrees.registry import OUR_LOCK, lock_reason
 
 OURS = ("commit-msg", "pre-push", "reference-transaction")
@@ -89,11 +91,16 @@ def fence(repo: Repository, directory: str) -> Fence:
 def serving(repo: Repository, environ: Mapping[str, str], *, attended: bool) -> str | None:
     """Name the worker that a command is called by: one of this repository's, or None.
 
-    It stands in the fence's environment. Where that was cleared, and nobody sits at a terminal, the worktree
-    tells: the lock of a worker's names it, and stays for as long as the worktree does.
+    It stands in the fence's environment. Where that was cleared, the processes above tell: the guard of a worker's
+    process tree is one of them, wherever it went and however it was detached. And where nobody sits at a terminal,
+    the worktree tells: the lock of a worker's names it, and stays for as long as the worktree does.
     """
     if environ.get("GIT_PARALLEL_COMMON") == repo.common_dir:
         return f"worker {environ.get('GIT_PARALLEL_WORKER')} of run {environ.get('GIT_PARALLEL_RUN')}"
+    runs = State(repo.common_dir).runs + os.sep
+    for log in processes.above(processes.GUARDS):
+        if log.startswith(runs):
+            return f"a process of run {log.removeprefix(runs).partition(os.sep)[0]}"
     reason = None if attended else lock_reason(repo.git_dir)
     if reason is None or not reason.startswith(OUR_LOCK) or "/" not in reason:  # without one, it is a landing's
         return None

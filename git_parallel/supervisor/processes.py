@@ -118,6 +118,20 @@ def start_time(pid: int) -> int:
         return 0
 
 
+def above(name: str) -> list[str]:
+    """Return what an environment variable is in the processes above this one, the nearest first. Linux only.
+
+    They keep what they were started with, whatever a process below them clears.
+    """
+    found, key = [], os.fsencode(name) + b"="
+    process = look(os.getppid())
+    while process is not None and process.pid > 1:
+        with contextlib.suppress(OSError), open(f"/proc/{process.pid}/environ", "rb") as file:
+            found += [os.fsdecode(one[len(key) :]) for one in file.read().split(b"\0") if one.startswith(key)]
+        process = look(process.parent)
+    return found
+
+
 def descendants(root: int, apart: Container[int] = ()) -> list[Process]:
     """List the living descendants of ``root``, without those in ``apart`` and theirs. Linux only.
 

@@ -272,6 +272,22 @@ def test_inside_a_worker_nothing_is_approved_or_landed(repo):
     assert repo.git("rev-parse", "main") == before
 
 
+def test_no_detour_out_of_a_worker_leads_to_an_approval(repo):
+    """Not with another directory, a cleared environment, a session or a terminal of its own, or no parent."""
+    run = started(repo, "echo a > a")["run"]
+    approve = f"{sys.executable} -m git_parallel review --approve {run}/1"
+    bare = f'cd "{repo.path}" && env -i PATH="$PATH" HOME="$HOME" PYTHONPATH="$PYTHONPATH"'
+    gone = f"{repo.path}/.git/gone"
+    orphan = f"(setsid sh -c 'sleep 0.2; {approve}; touch {gone}' &); until test -e {gone}; do sleep 0.05; done"
+    spawned = f"{sys.executable} -c 'import pty; pty.spawn(\"{approve}\".split())'"
+    detours = (approve, f"setsid {approve}", spawned, f'sh -c "{orphan}"')
+    second = started(repo, *(f"{bare} {detour}" for detour in detours), options=("--allow-empty", "--workers", "4"))
+    for number in range(2, 2 + len(detours)):
+        log = repo.parallel("log", f"{second['run']}/{number}").stdout
+        assert f"error: a verdict is a person's, and this is a process of run {second['run']}" in log
+    assert given(repo, run) == {}
+
+
 def test_in_a_workers_worktree_only_a_terminal_approves(repo):
     run = started(repo, "echo a > a")["run"]
     inside = repo.path / ".architect-parallel-1"
