@@ -9,9 +9,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from conftest import Repo
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from repository import Repo
 
 from git_parallel.git import Repository
 from git_parallel.integrate import hunks
