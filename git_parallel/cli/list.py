@@ -116,11 +116,11 @@ def described(rows: Sequence[Row], *, now: float, width: int, colour: bool) -> s
         Column("run", [text.fit(row.run, 60) for row in rows]),
         Column("started", [text.age(row.started, now) for row in rows], rank=2),
         Column("state", [row.state for row in rows], rank=1, colours=[_colour(row) for row in rows]),
-        Column("workers", [table.tallied(row.counts) for row in rows], rank=3),
+        Column("workers", ["?" if row.state == "unreadable" else table.tallied(row.counts) for row in rows], rank=3),
         Column("first task", [text.fit(row.title, 100) for row in rows], rank=4, least=16),
     ]
     return "".join(f"{line}\n" for line in table.lay_out(columns, width=width, colour=colour))
 
 
 def _colour(row: Row) -> str | None:
-    return {"running": "cyan", "interrupted": "red", "unfinished": "yellow"}.get(row.state)
+    return {"running": "cyan", "interrupted": "red", "unfinished": "yellow", "unreadable": "red"}.get(row.state)

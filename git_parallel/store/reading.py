@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from git_parallel import plain
-from git_parallel.errors import ParallelError
+from git_parallel.errors import GitError, ParallelError
 from git_parallel.git import Repository
 from git_parallel.layout import RUNS, run_ref
 from git_parallel.plan.model import Result, RunSpec, decode_result, decode_spec
@@ -31,6 +32,9 @@ TRAILER = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9-]*):[ \t]*(?P<value>.*)")
 _RESULT = re.compile(r"workers/(?P<worker>[0-9]+)/result\.json")
 # Read together at the first question, because a command that asks for one mostly asks for all.
 _FACTS = re.compile(r"version|run\.json|events\.jsonl|workers/[0-9]+/(result\.json|verdicts/[^/]+\.json)")
+
+
+_MISSING = "its record is missing from the repository: git parallel doctor"
 
 
 class Step(NamedTuple):
@@ -107,6 +111,13 @@ class Record:
         """Return the paths of all files of the record."""
         return list(self._paths)
 
+    def torn(self) -> bool:
+        """Say whether its newest commit, or anything in that, is missing from the repository."""
+        if batch(self.repo, [self.tip]) == [None]:
+            return True
+        objects = ("rev-list", "--objects", "--no-object-names", "--missing=print", "--no-walk", self.tip)
+        return any(line.startswith("?") for line in self.repo.common.run(*objects).lines)
+
     def history(self) -> list[Step]:
         """Return the trace, the oldest step first."""
         form = "--format=%H%x00%ct%x00%s%x00%(trailers:only,unfold)"
@@ -117,7 +128,14 @@ class Record:
     @cached_property
     def _paths(self) -> dict[str, str]:
         """Every file of the record and its blob."""
-        rows = (row.partition("\t") for row in self.repo.common.run("ls-tree", "-r", "-z", self.tip).fields)
+        try:
+            listed = self.repo.common.run("ls-tree", "-r", "-z", self.tip).fields
+        except GitError as error:
+            raise ParallelError(
+                f"cannot read the record of run {self.run} at {self.tip}: {error.message}",
+                "see what can be done: git parallel doctor",
+            ) from error
+        rows = (row.partition("\t") for row in listed)
         return {path: about.split(" ")[2] for about, _, path in rows}
 
     @cached_property
@@ -160,7 +178,9 @@ class Summary(Struct, frozen=True, dict=True):
 
     @property
     def state(self) -> str:
-        """``running`` or ``ended``."""
+        """``running`` or ``ended``, ``unreadable`` where the commit is missing from the repository."""
+        if self.subject == _MISSING:
+            return "unreadable"
         return "running" if self.trailers.get(STATE) == "running" else "ended"
 
     @property
@@ -178,10 +198,26 @@ def list_runs(repo: Repository, limit: int | None = None) -> list[Summary]:
         wanted = repo.common.run(*newest).lines if limit > 0 else []
     if not wanted:
         return []
+    try:
+        return _listed(repo, wanted)
+    except GitError:  # one whose commit is missing must not hide the others
+        return _listed_one_by_one(repo, wanted)
+
+
+def _listed(repo: Repository, wanted: Sequence[str]) -> list[Summary]:
     names = ("refname", "objectname", "committerdate:unix", "contents:subject", "contents:trailers:only,unfold")
     form = "--format=" + "".join(f"%({name})%00" for name in names)
     fields = repo.common.run("for-each-ref", "--sort=-refname", form, *wanted).fields
     return [_summary(*fields[at : at + len(names)]) for at in range(0, len(fields), len(names))]
+
+
+def _listed_one_by_one(repo: Repository, wanted: Sequence[str]) -> list[Summary]:
+    there = refs.read_below(repo, *wanted)
+    found = dict(zip(there, batch(repo, list(there.values())), strict=True))
+    whole = [ref for ref, commit in found.items() if commit is not None]
+    missing = [Summary(ref.removeprefix(RUNS), there[ref], 0, _MISSING, "") for ref in found if found[ref] is None]
+    rows = (_listed(repo, whole) if whole else []) + missing
+    return sorted(rows, key=lambda row: row.run, reverse=True)
 
 
 def _summary(ref: str, tip: str, time: str, subject: str, block: str) -> Summary:

@@ -20,6 +20,7 @@ from git_parallel.plan.model import CheckResult, IgnoredFiles, IgnoredPath, Job
 from git_parallel.render import text
 from git_parallel.store import refs, snapshots
 from git_parallel.store.lost import lost_commits, on_no_ref
+from git_parallel.store.objects import batch
 from git_parallel.store.refs import Update
 from git_parallel.supervisor import checkpoints, leftovers, surroundings
 from git_parallel.supervisor.context import Context
@@ -77,12 +78,12 @@ def look(context: Context, job: Job, *, ran: bool) -> Work:
         work.seen = snapshots.look(context.repo, job.worktree, admin, scratch, launch.pathspecs(context.preset))
     except ParallelError as error:
         work.warnings.append(f"nothing was captured ({error.message}); the work is still in {job.worktree}")
-        work.head = refs.read(context.repo, HEADS + job.branch).get(HEADS + job.branch)
+        work.head = _tip(context, job, work)
         _look_at_checkpoint(context, job, work)
         return work
     _compare(context, job, work, work.seen.tree)
     try:
-        work.lost = _lost(context, job, admin, work.seen)
+        work.lost = _lost(context, job, admin, work)
         _look_at_the_rest(context, job, work)
     except (ParallelError, OSError) as error:
         work.warnings.append(f"what the capture left out could not be listed: {error}")
@@ -104,7 +105,7 @@ def _look_at_empty(context: Context, job: Job, work: Work) -> None:
 
 def _look_at_branch(context: Context, job: Job, work: Work) -> None:
     """See what the branch alone has."""
-    work.head = refs.read(context.repo, HEADS + job.branch).get(HEADS + job.branch)
+    work.head = _tip(context, job, work)
     if work.head is not None:
         _compare(context, job, work, work.head)
 
@@ -122,10 +123,21 @@ def _look_at_checkpoint(context: Context, job: Job, work: Work) -> None:
         work.warnings += [f"not captured: {what}" for what in (*seen.missing, *_nested(work))]
 
 
-def _lost(context: Context, job: Job, admin: str, seen: snapshots.Look) -> list[str]:
+def _tip(context: Context, job: Job, work: Work) -> str | None:
+    """The commit that the worker's branch names, if it is there: git itself may have lost it."""
+    tip = refs.read(context.repo, HEADS + job.branch).get(HEADS + job.branch)
+    if tip is None or batch(context.repo, [tip]) != [None]:
+        return tip
+    said = f"{job.branch} names commit {tip[:_SHORT]}, which is missing from the repository: see git fsck"
+    work.warnings += [said] if said not in work.warnings else []
+    return None
+
+
+def _lost(context: Context, job: Job, admin: str, work: Work) -> list[str]:
     """Commits that only reflogs of the worker know, such as those that it has amended or reset away."""
-    own, ref = HEADS + job.branch, wip_ref(context.spec.run, job.worker)
-    tip = seen.head if seen.branch == own else refs.read(context.repo, own).get(own)
+    seen, own, ref = work.seen, HEADS + job.branch, wip_ref(context.spec.run, job.worker)
+    assert seen is not None
+    tip = seen.head if seen.branch == own else _tip(context, job, work)
     of = context.rounds[job.worker]
     kept = [commit for commit in (context.spec.base, of.start, of.wip, seen.head, tip) if commit]
     found = lost_commits(context.repo.common, admin, kept, ("HEAD", own))
@@ -208,7 +220,7 @@ def commit(context: Context, job: Job, work: Work, message: str) -> None:
     seen = work.seen
     assert seen is not None
     own = HEADS + job.branch
-    work.head = seen.head if seen.branch == own else refs.read(context.repo, own).get(own)
+    work.head = seen.head if seen.branch == own else _tip(context, job, work)
     if seen.branch != own or (seen.dirty and (seen.operation is not None or seen.head is None)):
         if not seen.dirty:
             work.warnings.append(f"the agent left its branch: HEAD is at {seen.branch or seen.head}")

@@ -16,10 +16,10 @@ from msgspec import Struct
 from git_parallel import worktrees
 from git_parallel.errors import ParallelError
 from git_parallel.git import Repository
-from git_parallel.layout import KEPT, LOGS, RUNS, WIP, State, kept_ref, wip_ref
+from git_parallel.layout import KEPT, LOGS, NOTES, RUNS, WIP, State, kept_ref, wip_ref
 from git_parallel.store import objects, reading, refs, snapshots
 from git_parallel.store.refs import Update
-from git_parallel.supervisor import files, leftovers, liveness, recover, view
+from git_parallel.supervisor import files, journal, leftovers, liveness, rebuild, recover, view
 from git_parallel.supervisor.processes import kill_all, marked
 from git_parallel.worktrees.registry import OUR_LOCK, Entry
 
@@ -45,11 +45,12 @@ def examine(repo: Repository) -> Iterator[Finding]:
     yield from _locks(repo)
     yield from _half_made(repo, state)
     yield from _interrupted(repo, state, live)
+    yield from _records(repo, state)
     yield from _landings(repo, state)
     yield from _processes(repo, live)
     yield from _configuration(repo, state)
     yield from _worktrees(repo, state, live)
-    yield from _refs(repo)
+    yield from _refs(repo, state)
 
 
 def _alive(state: State, run: str) -> bool:
@@ -113,6 +114,22 @@ def _interrupted(repo: Repository, state: State, live: set[str]) -> Iterator[Fin
 def _recover(repo: Repository, run: str) -> None:
     if recover.recover(repo, run) is None:
         raise ParallelError(f"run {run} is being supervised or finished by another process just now")
+
+
+def _records(repo: Repository, state: State) -> Iterator[Finding]:
+    """Records that are gone or cannot be read, of runs whose files are here. One that goes on writes its own."""
+    for run in view.known_runs(state):
+        run_files = state.run(run)
+        trouble = None if os.path.exists(run_files.supervisor) else rebuild.trouble(repo, run)
+        loaded = view.load(run_files) if trouble is not None else None
+        if loaded is not None and rebuild.begun(loaded.spec, journal.read(run_files.journal)):
+            yield Finding(
+                kind="lost-record",
+                what=f"run {run}: {trouble}, and its files are here",
+                hint=f"what was printed is in {run_files.top}",
+                repair="write the record anew from them; verdicts and earlier rounds stood in the lost one alone",
+                act=lambda files=run_files, spec=loaded.spec: rebuild.rebuild(repo, files, spec),  # type: ignore[misc]
+            )
 
 
 def _landings(repo: Repository, state: State) -> Iterator[Finding]:
@@ -260,8 +277,17 @@ def _forget(repo: Repository, path: str, run: str, number: int) -> None:
                 worktrees.retire(repo, path, admin, run=run, worker=number)
 
 
-def _refs(repo: Repository) -> Iterator[Finding]:
-    """Refs of runs that no record knows."""
+def _refs(repo: Repository, state: State) -> Iterator[Finding]:
+    """Refs whose object is missing, and refs of runs that no record knows."""
+    here = view.known_runs(state)  # their records are seen to
+    there = refs.read_below(repo, "refs/heads", "refs/architect", NOTES)
+    for name, found in zip(there, objects.batch(repo, [f"{name}^{{}}" for name in there]), strict=True):
+        if found is None and name.removeprefix(RUNS) not in here:
+            yield Finding(
+                kind="broken-ref",
+                what=f"{name} names {there[name]}, which is missing from the repository",
+                hint=f"git fsck tells more; a worktree of it keeps its files; git update-ref -d {name} takes it away",
+            )
     names = repo.common.run("for-each-ref", "--format=%(refname)", RUNS, WIP, KEPT, LOGS).lines
     runs = {name.removeprefix(RUNS) for name in names if name.startswith(RUNS)}
     for name in names:

@@ -20,7 +20,7 @@ from git_parallel.git import Repository
 from git_parallel.layout import RunFiles, State
 from git_parallel.plan.model import Job, Result, RunSpec, decode_result, decode_spec
 from git_parallel.store import record
-from git_parallel.supervisor import capture, files, journal, leftovers, liveness, rounds, view
+from git_parallel.supervisor import capture, files, journal, leftovers, liveness, rebuild, rounds, view
 from git_parallel.supervisor.agent import said
 from git_parallel.supervisor.closing import close_record
 from git_parallel.supervisor.context import Context, guard_log, prepare
@@ -59,22 +59,27 @@ def recover(repo: Repository, run: str) -> dict[int, Result] | None:
 def _recover(repo: Repository, run: str, run_files: RunFiles) -> dict[int, Result] | None:
     """Finish the record; None when nothing of the run had begun, and its files are gone now."""
     data = files.read(run_files.spec)
-    if data is None or record.read(repo, run) is None:
+    spec = decode_spec(data) if data is not None else None
+    every = journal.read(run_files.journal)
+    if spec is None or (record.read(repo, run) is None and not rebuild.begun(spec, every)):
         # It died before its branches were made, in the same transaction as its first record: nothing was begun.
-        if data is not None:
-            leftovers.unlock_run(repo, decode_spec(data))
+        if spec is not None:
+            leftovers.unlock_run(repo, spec)
         import shutil  # noqa: PLC0415 (rare)
 
         shutil.rmtree(run_files.top)
         return None
-    spec = decode_spec(data)
-    every = journal.read(run_files.journal)
     events = rounds.current(every)
     _end_processes(run_files, spec, events)
     leftovers.unlock_run(repo, spec)
+    trouble = rebuild.trouble(repo, run)
+    if trouble is not None:
+        rebuild.rebuild(repo, run_files, spec)
     context = _context(repo, run_files, spec, every)
     try:
         context.journal.append("note", source="supervisor", reason="the supervisor died; finishing its record")
+        if trouble is not None:
+            context.journal.append("note", source="supervisor", reason=f"{trouble}; it was written anew")
         results = _finish_workers(context, spec, events)
         leftovers.tidy(run_files, [job.worker for job in spec.jobs])
         context.journal.append("run-ended", source="supervisor", reason=REASON, durable=True)

@@ -189,7 +189,7 @@ def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
                 host = guard_host(run)
                 places = [worktrees.Place(job.worker, job.branch, job.worktree) for job in spec.jobs]
                 worktrees.exclude(repo, draft.worktree, places)
-                _first_record(repo, run, spec, journal)
+                first_record(repo, run, spec, [Update(HEADS + job.branch, spec.base, repo.zero) for job in spec.jobs])
                 break
             except RaceError:  # somebody made one of the branches without our lock: look for free numbers again
                 _undo(run, held, journal, host)
@@ -314,12 +314,12 @@ def _open(run: RunFiles, spec: RunSpec, config: bytes) -> tuple[liveness.Claim, 
     return held, journal
 
 
-def _first_record(repo: Repository, run: RunFiles, spec: RunSpec, journal: Journal) -> None:
+def first_record(repo: Repository, run: RunFiles, spec: RunSpec, created: Sequence[Update] = ()) -> None:
+    """Begin the record of a run, in one transaction with the branches that are ``created``."""
     prompts = {
         f"workers/{job.worker}/prompt.txt": spec.task(job.task).prompt.encode("utf-8", "surrogateescape")
         for job in spec.jobs
     }
-    created = [Update(HEADS + job.branch, spec.base, repo.zero) for job in spec.jobs]
     first = spec.tasks[0].title
     more = f" and {text.count(len(spec.tasks) - 1, 'more task')}" if len(spec.tasks) > 1 else ""
     record.write(

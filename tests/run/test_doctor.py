@@ -49,6 +49,81 @@ def test_an_interrupted_run_is_told_and_finished(repo, tmp_path):
     assert findings(repo) == {}
 
 
+@pytest.fixture
+def interrupted(repo):
+    """A repository with a run whose supervisor was killed; the worker had committed and written."""
+    task = "echo mine > mine; git add mine; git commit -qm mine; echo said; echo work > work; sleep 600"
+    argv = [sys.executable, "-m", "git_parallel", "run", "--program", "shell", task]
+    process = subprocess.Popen(argv, cwd=repo.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 20
+    while not (repo.path / ".architect-parallel-1/work").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    return repo
+
+
+def lose(repo, oid: str) -> None:
+    """Take an object away, as `git gc --prune=now` does with one that is written at that moment."""
+    (repo.path / ".git/objects" / oid[:2] / oid[2:]).unlink()
+
+
+@pytest.mark.parametrize("how", ["ref", "commit", "tree", "blob"])
+def test_a_run_whose_record_was_lost_meanwhile_is_finished_all_the_same(interrupted, how):
+    repo = interrupted
+    ref = repo.git("for-each-ref", "--format=%(refname)", "refs/architect/runs")
+    if how == "ref":
+        repo.git("update-ref", "-d", ref)
+    else:
+        lose(repo, repo.git("rev-parse", {"commit": ref, "tree": f"{ref}^{{tree}}", "blob": f"{ref}:run.json"}[how]))
+    done = repo.parallel("wait")
+    assert done.returncode == 1, done.stderr
+    assert "cancelled/supervisor_died" in done.stdout
+    assert repo.git("show", "architect/parallel-1:work") == "work"
+    assert repo.parallel("log", "1").stdout == "said\n"
+    assert "its record" in repo.git("show", f"{ref}:events.jsonl")
+    assert repo.git("fsck", "--no-dangling") == ""
+    assert findings(repo) == {}
+
+
+def test_a_record_that_is_lost_hides_no_other_and_is_written_anew(ran):
+    repo, document = ran
+    run, ref = document["run"], f"refs/architect/runs/{document['run']}"
+    repo.parallel("run", "--program", "shell", "echo y > y")
+    result = repo.git("show", f"{ref}:workers/1/result.json")
+    lose(repo, repo.git("rev-parse", ref))
+    listed = repo.parallel("list")
+    assert listed.returncode == 0, listed.stderr
+    assert [line.split()[4:6] for line in listed.stdout.splitlines() if run in line] == [["unreadable", "?"]]
+    assert len(listed.stdout.splitlines()) == 3
+    shown = repo.parallel("show", f"{run}/1")
+    assert (shown.returncode, "git parallel doctor" in shown.stderr) == (128, True)
+    assert list(findings(repo)) == ["lost-record"]
+    assert findings(repo, "--repair")["lost-record"]["outcome"] == "repaired"
+    assert repo.git("show", f"{ref}:workers/1/result.json") == result
+    assert "1 success" in repo.parallel("list").stdout.splitlines()[2]
+    assert "success" in repo.parallel("show", f"{run}/1").stdout
+    assert repo.parallel("cleanup").returncode == 0
+    assert findings(repo) == {}
+
+
+def test_the_loss_of_an_agents_own_commit_is_said_and_its_files_are_kept(interrupted):
+    repo = interrupted
+    lost = repo.git("rev-parse", "architect/parallel-1")
+    lose(repo, lost)
+    assert lost in findings(repo)["broken-ref"]["what"]
+    done = repo.parallel("wait")
+    assert "cancelled/supervisor_died" in done.stdout, done.stderr
+    shown = repo.parallel("show", "1").stdout
+    assert f"names commit {lost[:12]}, which is missing" in shown
+    wip = repo.git("for-each-ref", "--format=%(refname)", "refs/architect/wip")
+    assert (repo.git("show", f"{wip}:mine"), repo.git("show", f"{wip}:work")) == ("mine", "work")
+    refused = repo.parallel("cleanup")
+    assert refused.returncode == 5
+    assert (repo.path / ".architect-parallel-1/work").exists()
+
+
 def test_processes_of_a_run_that_is_over_are_found_and_killed(ran):
     repo, document = ran
     env = {**os.environ, "GIT_PARALLEL_COMMON": str(repo.path / ".git"), "GIT_PARALLEL_RUN": document["run"]}
