@@ -53,11 +53,13 @@ def resume(landing: Landing, how: str) -> Merge:
             branch = merge.branch(stop.handle)
             if how == "continue":
                 landing.scratch.adopt(stop.worktree)
+                resolve.refuse_loose(landing.scratch, branch.files)
                 commit, said = resolve.finish(landing.scratch, landing.objects, merge.strategy, stop.onto, branch.head)
                 branch.why, branch.files, branch.message = None, [], said or branch.message
                 landing.take(branch, commit, stop.onto)
             else:
-                landing.scratch.find()  # if the person has not removed it themselves
+                if landing.scratch.find():  # if the person has not removed it themselves
+                    resolve.refuse_loose(landing.scratch, branch.files)
                 branch.settle("skipped", "left out at a conflict")
         elif landing.scratch.find():
             landing.scratch.remove()

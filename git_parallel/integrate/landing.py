@@ -119,7 +119,10 @@ class Landing:
             self._held.release()
 
     def take(self, branch: Branch, commit: str, onto: str) -> None:
-        """Land a branch with this resolution of its conflicts with ``onto``."""
+        """Land a branch with this resolution of its conflicts with ``onto``, which is kept whatever comes of it."""
+        branch.resolution = commit
+        resolved = merges.entry(self.merge, f"worker {branch.worker}: conflicts resolved", "resolved", parents=[commit])
+        record.write_chains(self.repo, [record.merge_chain(self.merge.merge, [resolved])])
         self._resolved[branch.handle] = (commit, onto)
 
     # one round

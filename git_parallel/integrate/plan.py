@@ -52,7 +52,8 @@ class Branch(msgspec.Struct, kw_only=True):
 
     ``depends`` are the ids of tasks of the same run that must have landed before. ``onto`` and ``commit``
     are the target before and after it landed. ``why`` explains every state but ``waiting`` and ``landed``;
-    ``files`` are the paths of a conflict or in the way.
+    ``files`` are the paths of a conflict or in the way. ``resolution`` is the commit with what a person made of its
+    conflicts, which the landing's record keeps.
     """
 
     run: str
@@ -79,6 +80,7 @@ class Branch(msgspec.Struct, kw_only=True):
     commit: str | None = None
     tree: str | None = None
     checks: list[Checked] = []
+    resolution: str | None = None
 
     @property
     def handle(self) -> str:
@@ -279,6 +281,7 @@ def _document(branch: Branch) -> dict[str, Any]:
         "files": branch.files,
         "commit": branch.commit if branch.state == "landed" else None,
         "tree": branch.tree,
+        "resolution": branch.resolution,
         "check": red.command if red else None,
         "log": red.log if red else None,
         "checks": [msgspec.to_builtins(check) for check in branch.checks],

@@ -7,6 +7,7 @@ the landing goes on from that.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from git_parallel.errors import RefusedError
 from git_parallel.git import Git
@@ -67,6 +68,23 @@ def finish(scratch: Scratch, objects: Objects, strategy: Strategy, onto: str, he
         return objects.commit(tree, (onto, head), "resolved"), message
     git.run("rerere", ok=(0, 1))  # as `git commit` does: remember how this was resolved
     return objects.commit(git.text("write-tree"), (onto, head), "resolved"), None
+
+
+def refuse_loose(scratch: Scratch, conflicts: Sequence[str]) -> None:
+    """Raise RefusedError for files that the person made there and did not add: they would go with the worktree.
+
+    What `git mergetool` keeps of the ``conflicts`` is none of them.
+    """
+    if scratch.path is None or not os.path.isdir(scratch.path):
+        return
+    backups = {f"{path}.orig" for path in conflicts}
+    found = scratch.git.run("ls-files", "-z", "--others", "--exclude-standard", ok=(0, 128)).fields
+    if loose := [path for path in found if path not in backups]:
+        raise RefusedError(
+            f"there are files in '{scratch.path}', which will be removed, that are not added:",
+            *(f"  {path}" for path in loose[:_NAMED]),
+            "add them with 'git add', or move them away, then run the command again; nothing was changed",
+        )
 
 
 def _rebasing(scratch: Scratch) -> bool:

@@ -93,6 +93,13 @@ def hints(merge: Merge) -> list[str]:
     if any(branch.state == "parked" for branch in merge.branches):
         parked = " ".join(str(branch.worker) for branch in merge.branches if branch.state == "parked")
         found.append(f"resolve a parked one with: git parallel merge --stop {parked}")
+    for branch in merge.branches:
+        if branch.resolution is not None and branch.state != "landed":
+            found += [
+                f"what you resolved for worker {branch.worker} is kept: git show {branch.resolution[:12]}",
+                f"to use it: git parallel merge --stop {branch.worker}, and in its worktree: "
+                f"git checkout {branch.resolution[:12]} -- PATH",
+            ]
     if merge.landed:
         found.append(f"take it back with: git parallel merge --undo {merge.merge}")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -167,6 +168,43 @@ def test_abort_ends_it_and_what_has_landed_stays(repo, stopped):
     assert repo.git("rev-parse", "main") == at
     assert not (repo.path / SCRATCH).exists()
     assert stopped.merge("--continue")[0] == 2
+
+
+@pytest.mark.parametrize("how", ["--continue", "--skip", "--abort"])
+def test_a_new_file_that_was_not_added_does_not_go_with_the_worktree(repo, stopped, how):
+    scratch = repo.path / SCRATCH
+    (scratch / "f").write_text("both\n")
+    (scratch / "f.orig").write_text("as git mergetool leaves it\n")
+    (scratch / "moved").write_text("a part of the resolution\n")
+    repo.git("add", "f", cwd=scratch)
+    done = repo.parallel("merge", how, "--yes")
+    assert done.returncode == 5
+    assert "  moved\n" in done.stderr
+    assert "f.orig" not in done.stderr
+    assert (scratch / "moved").read_text() == "a part of the resolution\n"
+    repo.git("add", "moved", cwd=scratch)
+    done = repo.parallel("merge", how, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert (repo.path / "moved").exists() == (how == "--continue")
+    assert not scratch.exists()
+
+
+def test_a_resolution_that_does_not_land_is_kept(repo, stopped):
+    scratch = repo.path / SCRATCH
+    (scratch / "f").write_text("both\n")
+    repo.git("add", "f", cwd=scratch)
+    repo.write("f", "mine, and in the way\n")
+    done = repo.parallel("merge", "--continue", "--yes")
+    assert done.returncode == 5, done.stderr
+    assert "refused   worker 2" in done.stderr
+    kept = re.search(r"is kept: git show (\S+)", done.stderr)
+    assert kept, done.stderr
+    repo.git("gc", "-q", "--prune=now")
+    repo.git("checkout", "-q", "f")
+    assert repo.parallel("merge", "--yes", "--stop", "2").returncode == 3
+    repo.git("checkout", kept[1], "--", "f", cwd=scratch)
+    assert repo.parallel("merge", "--continue", "--yes").returncode == 0
+    assert (repo.path / "f").read_text() == "both\n"
 
 
 def test_the_resolution_is_checked_as_well(repo):
