@@ -70,6 +70,18 @@ def clean_environment(environ: Mapping[str, str] | None = None) -> dict[str, str
     return {name: value for name, value in source.items() if name not in LOCAL_ENVIRONMENT}
 
 
+_environment: dict[bytes, bytes] = {}
+
+
+def environment() -> dict[bytes, bytes]:
+    """Our own environment: the same object for as long as nothing in it is changed."""
+    global _environment  # noqa: PLW0603 (a cache)
+    present: dict[bytes, bytes] = os.environb._data  # type: ignore[attr-defined] # decoding it takes 20 times as long
+    if present != _environment:
+        _environment = dict(present)
+    return _environment
+
+
 class _Calls(NamedTuple):
     """What every call shares: where git is, and the environment in the system's own form."""
 
@@ -81,10 +93,9 @@ class _Calls(NamedTuple):
     def now(cls) -> _Calls:
         """The shared part for our present environment, made anew only when that has changed: a run calls git often."""
         global _calls  # noqa: PLW0603 (a cache)
-        ours = dict(os.environb)
-        if _calls is None or _calls.ours != ours:
-            environment = {**clean_environment(), **_UNATTENDED}
-            _calls = cls(ours, system.which("git"), _encoded(environment))
+        ours = environment()
+        if _calls is None or _calls.ours is not ours:
+            _calls = cls(ours, system.which("git"), _encoded({**clean_environment(), **_UNATTENDED}))
         return _calls
 
 

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from git_parallel.errors import GitError, ParallelError
-from git_parallel.git import Git, Repository
+from git_parallel.git import Git, Repository, environment
 
 if TYPE_CHECKING:
     from dulwich.objects import Commit, ObjectID, ShaFile, Tree
@@ -96,18 +96,37 @@ def identity(repo: Repository) -> tuple[str, str]:
 
 def people(repo: Repository) -> tuple[Person, Person]:
     """Return the author and the committer of what is written now. Asks git once per environment."""
-    decisive = ("GIT_", "XDG_CONFIG_HOME")
-    chosen = ("HOME", "EMAIL", "TZ", "USER", "LOGNAME")
-    environment = ((name, value) for name, value in os.environ.items() if name.startswith(decisive) or name in chosen)
-    return _people(repo, tuple(sorted(environment)))
+    return _people(repo, _Decisive.now().environment)
+
+
+class _Decisive(NamedTuple):
+    """What decides in our environment who writes."""
+
+    ours: dict[bytes, bytes]
+    environment: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def now(cls) -> _Decisive:
+        """Read anew only when the environment has changed: every commit asks."""
+        global _decisive  # noqa: PLW0603 (a cache)
+        ours = environment()
+        if _decisive is None or _decisive.ours is not ours:
+            prefixes = ("GIT_", "XDG_CONFIG_HOME")
+            chosen = ("HOME", "EMAIL", "TZ", "USER", "LOGNAME")
+            found = sorted(one for one in os.environ.items() if one[0].startswith(prefixes) or one[0] in chosen)
+            _decisive = cls(ours, tuple(found))
+        return _decisive
+
+
+_decisive: _Decisive | None = None
 
 
 @lru_cache(maxsize=8)
-def _people(repo: Repository, environment: tuple[tuple[str, str], ...]) -> tuple[Person, Person]:
+def _people(repo: Repository, decisive: tuple[tuple[str, str], ...]) -> tuple[Person, Person]:
     # The caller's own git directory: a linked worktree may have an identity of its own (config.worktree).
     here = repo.git_dir if os.path.isdir(repo.git_dir) else repo.common_dir
     git = Git((f"--git-dir={here}",), repo.common_dir)
-    given = dict(environment)
+    given = dict(decisive)
     author, committer = (
         _plain(repo, role, given) or _person(git, role, f"GIT_{role}_DATE" in given) for role in _ROLES
     )
