@@ -153,13 +153,17 @@ def parse(data: bytes) -> Merge:
 
 
 def find(repo: Repository, word: str) -> Merge:
-    """Return the landing that a person means by its id or the beginning of it. Raises UsageError."""
+    """Return the landing that a person means by its id or the beginning of it. Raises UsageError.
+
+    ``last`` is the last one that has something to take back, where there is one.
+    """
     state = State(repo.common_dir)
     names = {ref.removeprefix(MERGES) for ref in refs.read_below(repo, MERGES.rstrip("/"))}
     if os.path.isdir(state.merges):
         names |= {name for name in os.listdir(state.merges) if os.path.exists(state.merge(name).plan)}
     if word == "last" and names:
-        word = max(names)
+        newest_first = sorted(names, reverse=True)
+        word = next((name for name in newest_first if _is_in_place(load(repo, name))), newest_first[0])
     matching = sorted(name for name in names if name.startswith(word))
     if len(matching) > 1 and word not in matching:
         raise UsageError(f"'{word}' is ambiguous: {len(matching)} landings begin with it", *matching[:8])
@@ -167,6 +171,11 @@ def find(repo: Repository, word: str) -> Merge:
     if found is None:
         raise UsageError(f"there is no landing '{word}'")
     return found
+
+
+def _is_in_place(merge: Merge | None) -> bool:
+    """Whether a landing has landed something, and is not undone; or may still land it."""
+    return merge is not None and (merge.state in ("going", "stopped") or (bool(merge.landed) and not merge.undone))
 
 
 def in_progress(repo: Repository, word: str | None) -> Merge:

@@ -71,5 +71,8 @@ def test_the_last_landing_has_a_name(repo):
     repo.parallel("review", "--approve", "1")
     tip = repo.git("rev-parse", "main")
     assert merged(repo)[0] == 0
+    assert merged(repo)[1][1]["state"] == "skipped", "a landing of nothing, which is not what there is to take back"
     assert repo.parallel("merge", "--undo", "last").returncode == 0
     assert repo.git("rev-parse", "main") == tip
+    again = repo.parallel("merge", "--undo", "last")
+    assert (again.returncode, repo.git("rev-parse", "main")) == (5, tip)
