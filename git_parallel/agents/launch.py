@@ -12,7 +12,8 @@ from msgspec import Struct
 from git_parallel import system
 from git_parallel.agents import preset as presets
 from git_parallel.agents import template
-from git_parallel.agents.preset import Channel, Preset
+from git_parallel.agents.parts import Channel
+from git_parallel.agents.preset import Preset
 from git_parallel.errors import UsageError
 
 # Linux refuses one argument of 128 KiB or more, its NUL counted (E2BIG; MAX_ARG_STRLEN).

@@ -17,12 +17,11 @@ import msgspec
 
 from git_parallel.agents import prices, template
 from git_parallel.agents.claim import Exit
+from git_parallel.agents.parts import Channel, Event, Interactive, Option, Version
 from git_parallel.agents.prices import Price
 from git_parallel.agents.readers import READERS
 from git_parallel.errors import UsageError
 
-Option = Literal["model", "role", "max_steps", "budget", "timeout", "write", "read_only", "session", "resume"]
-Channel = Literal["argv", "stdin", "file"]
 Cap = Literal["budget", "timeout", "max_steps"]
 Path = tuple[str, ...]
 
@@ -52,26 +51,6 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
 
-class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How to ask the program for its version (arguments after its name) and the oldest that is known to work."""
-
-    probe: tuple[str, ...] = ("--version",)
-    minimum: str | None = None
-
-
-class Interactive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is different about a program that a person is to talk to at a terminal. None: nothing is."""
-
-    command: tuple[str, ...] | None = None
-    options: dict[Option, tuple[str, ...] | None] | None = None
-    prompt: dict[Channel, tuple[str, ...]] | None = None
-    env: dict[str, str | None] | None = None
-    output: str | None = None
-    stderr: Literal["merge", "separate"] | None = None
-    money: Literal["reported", "tokens", "none"] | None = None
-    stop: tuple[Literal["INT", "TERM", "HUP", "QUIT"], ...] | None = None
-
-
 class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to start one program, what its output means, and what it can and cannot do.
 
@@ -92,6 +71,9 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ``output``, ``stderr``
         The reader of standard output (a key of ``READERS``), and whether standard error goes into the
         same log (``merge``) or its own (``separate``: standard output is data).
+    ``events``
+        What the events mean that a program without a reader of its own writes, a JSON object a line: for
+        ``output: events`` (see :class:`.Event`).
     ``report``
         A file that the program writes and the reader needs, a template with ``{log_dir}`` alone.
     ``unknown_roles``
@@ -128,6 +110,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     env: dict[str, str | None] = {}
     root_env: dict[str, str] = {}
     output: str = "plain"
+    events: tuple[Event, ...] = ()
     report: str | None = None
     stderr: Literal["merge", "separate"] = "merge"
     unknown_roles: tuple[str, ...] = ()
@@ -204,9 +187,9 @@ def layered(below: Mapping[str, object], above: Mapping[str, object]) -> dict[st
     return both
 
 
-def priced(preset: Preset, section: object) -> Preset:
+def priced(preset: Preset, section: object, locate: Locate | None = None) -> Preset:
     """Return a preset that reports tokens with the prices of a ``prices:`` section. Raises UsageError."""
-    table = prices.parse(section)
+    table = prices.parse(section, locate or ": ".join)
     if preset.money != "tokens" or not table:
         return preset
     # Dollars that are made of totals are totals.
@@ -346,6 +329,8 @@ def _check(preset: Preset, top: Path, where: Locate) -> None:
         raise UsageError(f"{where((*top, 'command'))}: the program's name cannot be {preset.command[0]}")
     if preset.output not in READERS:
         raise UsageError(f"{where((*top, 'output'))}: no reader '{preset.output}'", *hint(preset.output, READERS))
+    if preset.output == "events" and not preset.events:
+        raise UsageError(f"{where((*top, 'output'))}: no 'events' list says what the events mean")
     places: list[tuple[Path, tuple[str, ...]]] = [
         (("command",), preset.command),
         *((("options", key), value) for key, value in preset.options.items()),

@@ -12,7 +12,7 @@ and never free.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -30,28 +30,31 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cache_write: float | None = None
 
 
-def parse(section: object) -> dict[str, Price]:
-    """Return the prices of a ``prices:`` section as plain data. Raises UsageError."""
+def parse(section: object, where: Callable[[tuple[str, ...]], str] = ": ".join) -> dict[str, Price]:
+    """Return the prices of a ``prices:`` section as plain data. Raises UsageError.
+
+    ``where`` says where a key stands.
+    """
     if section is None:
         return {}
     if not isinstance(section, Mapping):
         raise UsageError("prices: must map models to prices", "as in: gpt-5: {input: 1.25, output: 10}")
-    return {str(model): _price(str(model), entry) for model, entry in section.items()}
+    return {str(model): _price(("prices", str(model)), entry, where) for model, entry in section.items()}
 
 
-def _price(model: str, entry: object) -> Price:
+def _price(path: tuple[str, ...], entry: object, where: Callable[[tuple[str, ...]], str]) -> Price:
     try:
         price = msgspec.convert(entry, Price)
     except msgspec.ValidationError as error:
-        reason = str(error).replace("`", "'").partition(" - at ")[0]
-        raise UsageError(
-            f"prices: {model}: {reason[:1].lower()}{reason[1:]}",
-            "US dollars for a million tokens, as in: {input: 1.25, output: 10, cache_read: 0.125}",
-        ) from None
-    if any(amount is not None and not 0 <= amount < _MILLION for amount in (price.input, price.output)):
-        raise UsageError(f"prices: {model}: not an amount of US dollars")
-    if any(amount is not None and not 0 <= amount < _MILLION for amount in (price.cache_read, price.cache_write)):
-        raise UsageError(f"prices: {model}: not an amount of US dollars")
+        from git_parallel.agents.mistakes import explain  # noqa: PLC0415 (only on the way to an error)
+
+        told = explain(error, path, where)
+        example = "US dollars for a million tokens, as in: {input: 1.25, output: 10, cache_read: 0.125}"
+        raise UsageError(told.message, *told.hints, example) from None
+    for name in Price.__struct_fields__:
+        amount = getattr(price, name)
+        if amount is not None and not 0 <= amount < _MILLION:
+            raise UsageError(f"{where((*path, name))}: not an amount of US dollars")
     return price
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from git_parallel.agents.parts import Event
 from git_parallel.agents.preset import Preset
 from git_parallel.agents.prices import Price
 from git_parallel.agents.readers import READERS
@@ -42,6 +43,9 @@ def schema() -> dict[str, Any]:
         described["description"] = about[name]
     agent["description"] = "A program: how it is started, what its output means, and what it can and cannot do."
     defs["Agent"] = agent
+    defs["Event"]["description"] = (Event.__doc__ or "").partition("\n")[0]
+    for name, said in _told(Event).items():
+        defs["Event"]["properties"][name]["description"] = said
     defs["Settings"] = {
         "type": ["object", "null"],
         "additionalProperties": False,
@@ -75,7 +79,7 @@ def _setting(setting: Setting) -> dict[str, Any]:
     return {**fits, "description": described + (f", or {setting.nothing}" if setting.nothing else "")}
 
 
-def _told(struct: type[Preset]) -> dict[str, str]:
+def _told(struct: type[msgspec.Struct]) -> dict[str, str]:
     """Return what the docstring says of each field: a line with their names, and indented lines below."""
     found = {}
     for names, text in re.findall(r"^(``.*``)\n((?:    .*\n?)+)", inspect.cleandoc(struct.__doc__ or ""), re.MULTILINE):

@@ -216,7 +216,7 @@ def _preset(repo: Repository, config: Config) -> tuple[Preset, tuple[str, ...]]:
     known = programs.load(config.raw, repo.top)
     start = os.path.join(repo.top, repo.prefix) if repo.top else None
     program, notes = (config.program, ()) if config.program else _default(known, start)
-    found = presets.priced(presets.find(program, known.agents, known.locate), known.prices)
+    found = presets.priced(presets.find(program, known.agents, known.locate), known.prices, known.locate)
     return launch.resolved(found, cwd=start), notes
 
 

@@ -60,7 +60,9 @@ def run(name: str, known: Programs, repo: Repository | None, *, model: str | Non
     ``repo``: where the person is, for paths of programs. What the trial made is removed, whatever happens.
     """
     asked = presets.find(name, known.agents, known.locate)
-    preset = launch.resolved(presets.priced(asked, known.prices), cwd=repo.top if repo is not None else None)
+    preset = launch.resolved(
+        presets.priced(asked, known.prices, known.locate), cwd=repo.top if repo is not None else None
+    )
     version = installed.probe([preset.command[0], *preset.version.probe], installed.PROBE) if preset.version else None
     with _scratch() as path:
         scratch = Repository.discover(path)
@@ -109,13 +111,19 @@ def judge(preset: Preset, result: Result, committed: str | None, left: list[str]
         Finding("file changed", FILE in result.files_modified, FILE),
         Finding("commit made", committed is not None, committed or "no commit holds the file"),
         Finding("nothing else changed", not others, ", ".join(others[:5])),
-        _told("steps", result.steps, preset.output not in ("plain", "mini")),
+        _told("steps", result.steps, _counts_steps(preset)),
         _told("tokens", sum(result.tokens.values()) if result.tokens else None, preset.money == "tokens"),
         _cost(preset, result),
         _told("session", result.session, reported),
         Finding("ended well", result.status == "success", _end(result)),
         Finding("no process left", not left, ", ".join(left)),
     ]
+
+
+def _counts_steps(preset: Preset) -> bool:
+    if preset.output == "events":
+        return any(one.step or one.steps for one in preset.events)
+    return preset.output not in ("plain", "mini")
 
 
 def _told(what: str, value: object, expected: bool) -> Finding:

@@ -81,6 +81,7 @@ def test_examples_of_the_manual_fit() -> None:
         (entry(interactive={"output": "plian"}), "$.agents.x.interactive: fits nothing"),
         (entry(interactive={"about": "x"}), "$.agents.x.interactive: fits nothing"),
         (entry(options={"modle": []}), "$.agents.x.options.modle (name): not one of"),
+        (entry(events=[{"stpes": "x"}]), "$.agents.x.events.0: unknown stpes"),
         (entry(exits={"one": None}), "$.agents.x.exits.one (name): not like"),
         (entry(exits={1: {"outcome": "dun", "reason": "x"}}), "$.agents.x.exits.1: fits nothing"),
         ({"prices": {"m": {"input": 1}}}, "$.prices.m: no output"),

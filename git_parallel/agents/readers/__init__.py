@@ -1,6 +1,7 @@
 """One reader per output format: they fold a program's output as it grows into progress and a claim.
 
-A further format is one module here and one line in :data:`READERS`.
+A further format is one module here and one line in :data:`READERS`; or none, where a preset can say what the
+events of its program mean.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ READERS: dict[str, tuple[str, str]] = {
     "cline": ("cline", "ClineReader"),
     "codex": ("codex", "CodexReader"),
     "copilot": ("copilot", "CopilotReader"),
+    "events": ("described", "DescribedReader"),
     "gemini": ("gemini", "GeminiReader"),
     "mini": ("mini", "MiniReader"),
     "opencode": ("opencode", "OpencodeReader"),
@@ -74,7 +76,8 @@ def reader_for(
         from git_parallel.agents.readers.events import Where  # noqa: PLC0415 (5 ms that plain programs do without)
 
         report = None if log_dir is None else launch.report_file(preset, log_dir)
-        reader = made(preset.exits, Where(worktree, report, fresh))
+        described = (preset.events,) if preset.output == "events" else ()
+        reader = made(preset.exits, Where(worktree, report, fresh), *described)
     if preset.prices:
         from git_parallel.agents.readers.priced import PricedReader  # noqa: PLC0415 (few programs need prices)
 
