@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,19 @@ def newest(repo: Repository) -> list[str]:
     from git_parallel.store import reading  # noqa: PLC0415 (imports more than status needs)
 
     return [summary.run for summary in reading.list_runs(repo, limit=1)]
+
+
+def here(repo: Repository, run: str) -> bool:
+    """Say whether the run's own files are in this repository: it was started here, and nobody has removed them."""
+    return os.path.exists(State(repo.common_dir).run(run).spec)
+
+
+def elsewhere(run: str) -> list[str]:
+    """What to say of a run without an end whose files are not here."""
+    return [
+        f"the record of {run} has no end, and the run's files are not here: it goes on elsewhere, or they were removed",
+        f"worktrees of it that are here keep their work: git parallel cleanup {run}",
+    ]
 
 
 def load(repo: Repository, run: str) -> RunView:

@@ -33,6 +33,8 @@ def run(draft: detached.Draft, *, detach: bool, as_json: bool, quiet: bool) -> i
         colour = terminal.colour(context.repo.git, sys.stdout)
         _common.write(table.results(ended.shown, width=terminal.width(), colour=colour))
     sys.stdout.flush()
+    if ended.shown.state == "interrupted":
+        _say(f"hint: nothing was removed; to capture and record what is missing: git parallel wait {context.spec.run}")
     if ended.with_work and not as_json and not quiet:
         _say("hint: look through the branches and decide: git parallel review")
     if ended.interrupted is None:  # else the person is there

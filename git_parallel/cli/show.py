@@ -53,7 +53,7 @@ def command(words: Sequence[str], events: bool, trace: bool, as_json: bool) -> i
         _common.write("\n".join(_described(repo, one, events, colour) for one in chosen))
     sys.stdout.flush()
     for one in chosen:
-        for hint in status.hints(one.run):
+        for hint in status.hints(one.run, here=_runs.here(repo, one.run.spec.run)):
             _common.say("hint", hint)
     return 0
 

@@ -42,7 +42,7 @@ def command(words: Sequence[str], everything: bool, as_json: bool, porcelain: bo
         _common.write(described(chosen, now=time.time(), width=terminal.width(), colour=colour))
         sys.stdout.flush()
         for run in chosen:
-            for hint in hints(run):
+            for hint in hints(run, here=_runs.here(repo, run.spec.run)):
                 _common.say("hint", hint)
     else:
         _common.say("hint", 'no run yet; start one with: git parallel "what is to be done"')
@@ -96,10 +96,12 @@ def described(runs: Sequence[RunView], *, now: float, width: int, colour: bool) 
     return "\n".join(parts)
 
 
-def hints(run: RunView) -> list[str]:
-    """What to type next when something is wrong with a run."""
+def hints(run: RunView, *, here: bool) -> list[str]:
+    """What to type next when something is wrong with a run. Pure; ``here``: its files are in this repository."""
     if run.state != "interrupted":
         return []
+    if not here:
+        return _runs.elsewhere(run.spec.run)
     return [
         f"{run.spec.run} has no supervisor any more and its record is not complete; nothing was removed",
         f"to capture their work and finish the record: git parallel wait {run.spec.run}",

@@ -39,7 +39,7 @@ def command(words: Sequence[str]) -> int:
         _common.write(table.results(run, width=terminal.width(), colour=colour))
     sys.stdout.flush()
     for run in runs:
-        for hint in status.hints(run):
+        for hint in status.hints(run, here=_runs.here(repo, run.spec.run)):
             _common.say("hint", hint)
     return 0
 

@@ -129,7 +129,7 @@ def test_the_record_of_a_killed_supervisor_is_finished(repo) -> None:
     until(lambda: not psutil.pid_exists(pid), "the supervisor is dead")
     done = repo.parallel("stop")
     assert done.returncode == 0, done.stderr
-    assert "died; capturing its workers' work" in done.stderr
+    assert "has no supervisor any more; capturing its workers' work" in done.stderr
     assert statuses(repo, run)[1][0] == "cancelled"
     assert repo.git("show", "architect/parallel-1:made.txt") == "made"
     assert not alive("sleep 600.8")

@@ -72,6 +72,15 @@ def test_a_real_run_ends_with_the_same_code_and_results(repo) -> None:
     assert json.loads(waited.stdout) == json.loads(ran.stdout)
 
 
+def test_a_run_whose_files_are_elsewhere_is_not_waited_for(repo) -> None:
+    start_run(repo.path, "one", "two").ended(1).record(ended=False).forget()
+    for command, code in (("wait", 128), ("stop", 128), ("status", 0)):
+        done = repo.parallel(command, RUN)
+        assert done.returncode == code, done.stderr
+        assert f"hint: the record of {RUN} has no end, and the run's files are not here" in done.stderr
+        assert f"git parallel cleanup {RUN}" in done.stderr
+
+
 def test_the_exit_code_counts_a_missing_result_as_no_success(repo) -> None:
     spec = start_run(repo.path, "one", "two").spec
     first, second = make_result(spec, 1), make_result(spec, 2)

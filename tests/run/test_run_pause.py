@@ -118,7 +118,7 @@ def test_a_paused_run_whose_supervisor_is_killed_leaves_nothing(repo):
     assert len(everybody) > 4
     tree.kill()
     until(lambda: not any(one.is_running() and one.status() != "zombie" for one in everybody), "all are gone", 15)
-    assert "died; capturing its workers' work" in repo.parallel("wait").stderr
+    assert "has no supervisor any more; capturing its workers' work" in repo.parallel("wait").stderr
     assert repo.git("show", "architect/parallel-1:beat").startswith(".")
 
 

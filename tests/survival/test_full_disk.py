@@ -19,6 +19,7 @@ def test_agents_that_ended_on_a_full_disk_have_ended_as_they_did(tmp_path):
     assert code == 1
     assert "No space left" in said
     assert "Traceback" not in said
+    assert "hint: nothing was removed; to capture and record what is missing: git parallel wait 2" in said
     assert found["during"]["status"] == "interrupted"
     assert {worker["status"] for worker in found["during"]["workers"]} == {None}
     assert found["wait"][0] == 1
