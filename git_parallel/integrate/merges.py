@@ -9,6 +9,7 @@ import msgspec
 
 from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository
+from git_parallel.integrate import verdicts
 from git_parallel.integrate.plan import Branch, Merge, decode, encode
 from git_parallel.layout import MERGES, MergeFiles, State, merge_ref
 from git_parallel.render import text
@@ -100,7 +101,9 @@ def note(merge: Merge, branch: Branch) -> str:
         f"Worker: {branch.handle}",
         f"Task: {text.one_line(branch.title)}",
         f"Landed: on {short(merge.target)} at {branch.onto[:12]} ({merge.strategy})",
-        f"Review: approved by {branch.by} on {str(branch.at)[:10]}" if branch.by else "Review: none (--no-review)",
+        f"Review: approved by {branch.by} on {verdicts.when(branch.at or '')}"
+        if branch.by
+        else "Review: none (--no-review)",
     ]
     lines += [f"Check: {'green' if one.green else 'red'}: {text.one_line(one.command)}" for one in branch.checks]
     return "\n".join(lines) + "\n"

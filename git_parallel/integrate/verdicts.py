@@ -103,7 +103,12 @@ def give(
 def line(verdict: Verdict) -> str:
     """The line that the note on the head gets."""
     said = f": {' '.join(verdict.message.split())}" if verdict.message else ""
-    return f"Review: {verdict.verdict} by {verdict.by} on {verdict.at[:10]}{_way(verdict)}{said}\n"
+    return f"Review: {verdict.verdict} by {verdict.by} on {when(verdict.at)}{_way(verdict)}{said}\n"
+
+
+def when(at: str) -> str:
+    """The time of a verdict as people read it, to the second: by it they know which of several counts."""
+    return f"{at[:10]} {at[11:19]}Z"
 
 
 def _way(given: Verdict) -> str:
@@ -147,8 +152,8 @@ def voided(verdicts: Sequence[Verdict], tip: str | None) -> Verdict | None:
 
 
 def said(given: Verdict) -> str:
-    """``approved by A U Thor <…> on 2026-11-29 for 1a2b3c4d5e6f``."""
-    return f"{given.verdict} by {given.by} on {given.at[:10]} for {given.head[:12]}{_way(given)}"
+    """``approved by A U Thor <…> on 2026-11-29 16:50:00Z for 1a2b3c4d5e6f``."""
+    return f"{given.verdict} by {given.by} on {when(given.at)} for {given.head[:12]}{_way(given)}"
 
 
 def remarks(given: Verdict) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 from git_parallel.git import Repository
 from git_parallel.integrate import verdicts
@@ -37,6 +39,23 @@ def test_a_verdict_is_in_the_record_and_in_the_note_of_the_head(repo):
     trace = repo.git("log", "-1", "--format=%s%n%(trailers)", f"refs/architect/runs/{run}")
     assert "worker 1: approved by C O Mitter" in trace
     assert f"Architect-Head: {head}" in trace
+
+
+def test_the_note_tells_which_of_several_counts(repo):
+    document = started(repo, "echo x > x")
+    run, head = document["run"], document["workers"][0]["head"]
+    here = Repository.discover(str(repo.path))
+    first = verdicts.give(here, run, 1, "approved", head)
+    verdicts.give(here, run, 1, "changes", head, message="not yet")
+    while f"{datetime.now(UTC):%H:%M:%S}" in verdicts.when(first.at):
+        time.sleep(0.02)
+    last = verdicts.give(here, run, 1, "approved", head)
+
+    note = repo.git("log", "-1", "--format=%N", "--notes=architect", head)
+    said = [line.split(" ")[1] for line in note.splitlines() if line.startswith("Review: ")]
+    assert said == ["approved", "changes", "approved"]
+    assert verdicts.when(last.at) in note.rstrip().splitlines()[-1]
+    assert verdicts.when(last.at) in repo.parallel("show", "1").stdout
 
 
 def test_a_later_commit_voids_it(repo):
