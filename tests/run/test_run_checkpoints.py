@@ -392,21 +392,18 @@ def test_the_list_shows_them(repo, three):
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
+def test_a_time_that_cannot_be_is_refused(repo, three):
+    run, _ = three
+    for arguments, code, said in (
         (("--at", "nonsense"), 2, "--at must be a time, not 'nonsense'"),
         (("--at", "2001-01-01"), 128, "nothing was captured of"),
         (("--at", "10m", "--list"), 2, "--at goes with"),
         (("--at", "10m", "--from-trash", "x"), 2, "--at goes with"),
-    ],
-)
-def test_a_time_that_cannot_be_is_refused(repo, three, arguments, code, said):
-    run, _ = three
-    done = repo.parallel("restore", "1", *arguments)
-    assert (done.returncode, done.stdout) == (code, ""), done.stderr
-    assert said in done.stderr
-    assert run.tip()
+    ):
+        done = repo.parallel("restore", "1", *arguments)
+        assert (done.returncode, done.stdout) == (code, ""), done.stderr
+        assert said in done.stderr
+        assert run.tip()
 
 
 def test_without_checkpoints_there_is_no_earlier_state(repo, start):
