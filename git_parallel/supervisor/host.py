@@ -40,7 +40,8 @@ class GuardSpec(Struct, frozen=True):
     mode 0600 (``stderr`` None: the same as ``stdout``). ``timeout`` and ``grace`` are seconds; the timeout
     (None: no limit) counts from the agent's start, the grace from the first signal of ``stop`` (names without
     ``SIG``, sent one after the other, each with an equal part of the grace) to SIGKILL. ``ending`` is where the
-    guard writes ``exit.json``; a file of an earlier attempt there is removed. ``env`` is the whole environment.
+    guard writes ``exit.json``; a file of an earlier attempt there is removed. ``env`` is the whole environment,
+    but for ``PWD``.
     With ``terminal``, a path for the socket to which windows connect, the agent has a terminal of its own, which is
     its input and output where these are no files; what it writes there goes to ``stdout``.
     """
@@ -334,7 +335,9 @@ def _encode(spec: GuardSpec) -> bytes:
 
     values = asdict(spec)
     values["argv"] = [portable(word) for word in spec.argv]
-    values["env"] = {portable(name): portable(value) for name, value in spec.env.items()}
+    # Programs believe PWD, and would work where the person is.
+    env = {name: value for name, value in spec.env.items() if name != "OLDPWD"} | {"PWD": os.path.abspath(spec.cwd)}
+    values["env"] = {portable(name): portable(value) for name, value in env.items()}
     values.update({name: absolute(values[name]) for name in ("cwd", "stdin", "stdout", "stderr", "terminal")})
     values["psutil_path"] = spec.psutil_path or _psutil_path()
     return plain.encode(values) + b"\n"

@@ -209,6 +209,7 @@ def world(path: Path, url: str, programs: Sequence[Program]) -> World:
         "HOME": str(home),
         "PATH": ":".join((*directories, "/usr/bin", "/bin")),
         "TMPDIR": str(path),
+        "PWD": str(path / "repo"),  # as a person's shell says
         "LC_ALL": "C.UTF-8",
         "TERM": "dumb",
         "USER": "someone",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -214,6 +215,18 @@ def test_from_a_subdirectory_the_agent_starts_there(repo):
     run_json(repo, "pwd > where; echo $GIT_PARALLEL_ROOT >> where", cwd=repo.path / "deep/er")
     where = repo.git("show", "architect/parallel-1:deep/er/where").splitlines()
     assert where == [str(repo.path / ".architect-parallel-1/deep/er"), str(repo.path / ".architect-parallel-1")]
+
+
+def test_an_agent_that_believes_pwd_works_in_its_worktree_all_the_same(repo, monkeypatch):
+    repo.commit("inner", {"deep/er/file": "x\n"})
+    monkeypatch.setenv("PWD", str(repo.path / "deep/er"))  # as a person's shell says; sh would put it right
+    monkeypatch.setenv("OLDPWD", str(repo.path))
+    code = "import os; open('seen', 'w').write(str([os.environ.get(name) for name in ('PWD', 'OLDPWD')]))"
+    program = f"{sys.executable} -c {shlex.quote(code)} {{task}}"
+    (worker,) = run_json(repo, "do it", "--program", program, cwd=repo.path / "deep/er")["workers"]
+    assert worker["files_modified"] == ["deep/er/seen"]
+    started = f"{worker['worktree_path']}/deep/er"
+    assert repo.git("show", f"{worker['branch']}:deep/er/seen") == str([started, None])
 
 
 def test_from_a_linked_worktree_workers_stand_at_the_top_of_the_main_one(repo, tmp_path):
