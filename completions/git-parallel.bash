@@ -75,7 +75,7 @@ __git_parallel_describe ()
 		argument=handles
 		;;
 	retry)
-		options="--message --file --timeout-per-worker --budget-per-worker --idle-timeout --max-steps --memory-per-worker --memfree --max-output --max-disk --budget --timeout --terminal --detach --json --quiet --help"
+		options="--message --file --new-session --timeout-per-worker --budget-per-worker --idle-timeout --max-steps --memory-per-worker --memfree --max-output --max-disk --budget --timeout --terminal --detach --json --quiet --help"
 		kinds="-m=none --message=none -F=file --file=file --timeout-per-worker=none --budget-per-worker=none --idle-timeout=none --max-steps=none --memory-per-worker=none --memfree=none --max-output=none --max-disk=none --budget=none --timeout=none --terminal=none"
 		argument=handles
 		;;

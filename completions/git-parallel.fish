@@ -149,6 +149,7 @@ complete -c git-parallel -n '__git_parallel_using resume' -k -a '(__git_parallel
 complete -c git-parallel -n __git_parallel_first -k -a retry -d 'send workers back, after a review or a failure'
 complete -c git-parallel -n '__git_parallel_using retry' -s m -l message -x -d 'What to do, beside what the review says'
 complete -c git-parallel -n '__git_parallel_using retry' -s F -l file -r -F -d 'The same from a file; '\''-'\'' is standard input'
+complete -c git-parallel -n '__git_parallel_using retry' -l new-session -d 'Begin a new conversation: the old one is lost, or astray'
 complete -c git-parallel -n '__git_parallel_using retry' -l timeout-per-worker -x -d 'Time for one worker in this round'
 complete -c git-parallel -n '__git_parallel_using retry' -l budget-per-worker -x -d 'US dollars that one worker may spend in this round'
 complete -c git-parallel -n '__git_parallel_using retry' -l idle-timeout -x -d 'Time that a worker may do nothing'

@@ -18,6 +18,7 @@ from git_parallel.git import Repository
 @click.argument("words", nargs=-1, metavar="WORKER...")
 @click.option("-m", "--message", metavar="TEXT", help="What to do, beside what the review says.")
 @click.option("-F", "--file", metavar="FILE", help="The same from a file; '-' is standard input.")
+@click.option("--new-session", "anew", is_flag=True, help="Begin a new conversation: the old one is lost, or astray.")
 @_going_on.limit_options
 @_going_on.terminal_option
 @click.option("--detach", is_flag=True, help="Return once the run is up again, and print its id.")
@@ -28,6 +29,7 @@ def command(
     words: Sequence[str],
     message: str | None,
     file: str | None,
+    anew: bool,
     terminal: str | None,
     detach: bool,
     as_json: bool,
@@ -51,7 +53,8 @@ def command(
     numbers = [handle.worker for handle in named if handle.worker is not None]
     if len(numbers) != len(named):
         numbers = _only_worker(repo, run)
-    draft = again.retrying(repo, run, numbers, message=told, limits=_going_on.limits(given), terminal=terminal)
+    limits = _going_on.limits(given)
+    draft = again.retrying(repo, run, numbers, message=told, limits=limits, terminal=terminal, anew=anew)
     return _supervise.run(draft, detach=detach, as_json=as_json, quiet=quiet)
 
 

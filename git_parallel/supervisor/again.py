@@ -59,9 +59,11 @@ def retrying(
     message: str | None = None,
     limits: Mapping[str, float | None] | None = None,
     terminal: str | None = None,
+    anew: bool = False,
 ) -> Again:
     """Plan another round of workers that have ended. Raises when one of them cannot or should not go on.
 
+    ``anew``: they begin a new conversation with their program.
     ``limits`` are those that differ from the run's; ``terminal``: ``tmux`` or ``none`` (None: as the run has it).
     """
     state = _ended(repo, run)
@@ -72,7 +74,8 @@ def retrying(
         worker = site.remains.worker
         tip = site.remains.tip or state.results[worker].head
         verdict = verdicts.current(given.get(worker, []), tip)
-        orders.append(_retry(repo, state, state.results[worker], tip, verdict=verdict, message=message))
+        order = _retry(repo, state, state.results[worker], tip, verdict=verdict, message=message)
+        orders.append(msgspec.structs.replace(order, anew=anew))
     return _again(repo, state, orders, limits, terminal)
 
 

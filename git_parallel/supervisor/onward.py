@@ -33,13 +33,18 @@ from git_parallel.supervisor.standing import Start
 
 
 class Order(Struct, frozen=True):
-    """One worker that is to go on. ``seen`` is its result so far; ``more``: it must do more than is there already."""
+    """One worker that is to go on.
+
+    ``seen`` is its result so far; ``more``: it must do more than is there already;
+    ``anew``: not in the conversation it had.
+    """
 
     worker: int
     prompt: str
     reason: str
     seen: Result
     more: bool = False
+    anew: bool = False
 
 
 class Ended(Struct, frozen=True):
@@ -153,7 +158,7 @@ def _ordered(places: Iterable[standing.Site], numbers: Sequence[int]) -> list[st
 
 def _round(state: Ended, order: Order, begun: Start, events: Sequence[journal.Event], wip: str | None) -> Round:
     seen = order.seen
-    session = seen.session if "resume" in state.preset.options else None
+    session = seen.session if "resume" in state.preset.options and not order.anew else None
     own = [event for event in events if event.get("event") == "round" and event.get("worker") == order.worker]
     # A round that is only gone on with has done something when anything is new since it began.
     since = own[-1].get("since") if own else None

@@ -209,6 +209,24 @@ def test_a_session_goes_on_and_its_totals_are_not_counted_twice(repo, stand_in, 
     assert (again["session"], again["tokens"]["input"], again["tokens"]["output"]) == (session, 4000, 200)
 
 
+def test_a_lost_session_is_kept_and_a_new_one_begun_when_asked_for(repo, stand_in, tmp_path):
+    stand_in("claude", "claude-stream-ok.jsonl")
+    (first,) = workers(repo.parallel("run", "--json", "--program", "claude", "do it"))
+    lost = {"type": "result", "subtype": "error_during_execution", "is_error": True, "num_turns": 0, "errors": ["gone"]}
+    (tmp_path / "lost.jsonl").write_text(json.dumps({**lost, "session_id": "another", "total_cost_usd": 0}) + "\n")
+    stand_in("claude", str(tmp_path / "lost.jsonl"), first="", exit_code=1)
+    (failed,) = workers(repo.parallel("retry", "1", "-m", "more", "--json"))
+    assert args(tmp_path, "claude")[-2:] == ["--resume", first["session"]]
+    assert (failed["status"], failed["session"]) == ("failed", first["session"])
+    stand_in("claude", "claude-stream-ok.jsonl", first="cat > more.txt")
+    (anew,) = workers(repo.parallel("retry", "1", "-m", "more", "--new-session", "--json"))
+    option, session = args(tmp_path, "claude")[-2:]
+    assert option == "--session-id"
+    assert session != first["session"]
+    assert (anew["status"], anew["attempts"], anew["cost"]) == ("success", 3, pytest.approx(0.02))
+    assert "hello.txt" in repo.git("show", f"{anew['branch']}:more.txt")  # told what is there
+
+
 INTERRUPTED = (
     f"#!{sys.executable}"
     + """
