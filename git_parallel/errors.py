@@ -55,6 +55,10 @@ class WorkerFailedError(ParallelError):
     label = "error"
 
 
+class MissingError(ParallelError):
+    """An object is not there: it never was, or `git gc --prune=now` took it before a ref named it. Write it again."""
+
+
 class RaceError(ParallelError):
     """A ref had another value than the one read before: read again and retry."""
 

@@ -224,9 +224,9 @@ def ending(status: str, reason: str | None) -> str:
 
 
 def change(result: Result) -> str:
-    """``3 files, +10 -2``, or ``no changes``."""
+    """``3 files, +10 -2``, or ``no changes``; ``not captured`` where nobody knows."""
     if not result.files_modified:
-        return "no changes"
+        return "not captured" if result.reason == "not_captured" else "no changes"
     said = count(len(result.files_modified), "file")
     if result.insertions is None or result.deletions is None:
         return said

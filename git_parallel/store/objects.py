@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from git_parallel.errors import GitError, ParallelError
+from git_parallel.errors import GitError, MissingError, ParallelError
 from git_parallel.git import Git, Repository, environment
 
 if TYPE_CHECKING:
@@ -392,7 +392,7 @@ class Objects:
                 process.stdin.flush()
             header = _HEADER.fullmatch(process.stdout.readline().rstrip(b"\n"))
             if header is None:
-                raise ParallelError(f"object {oid} is missing from this repository", "run 'git fsck'")
+                raise MissingError(f"object {oid} is missing from this repository", "run 'git fsck'")
             size = int(header["size"])
             data = process.stdout.read(size + 1)[:size]
         return _NUMBERS[header["kind"]], data

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 
 from msgspec import Struct, field
 
-from git_parallel.errors import GitError, ParallelError, RaceError
+from git_parallel.errors import GitError, MissingError, ParallelError, RaceError
 from git_parallel.git import Completed, Git, Pending, Repository
 from git_parallel.layout import State
 
@@ -219,7 +219,7 @@ def transaction(repo: Repository, updates: Sequence[Update], *, message: str = "
     """Make all the updates or none, in one ``git update-ref``.
 
     ``message`` goes to the reflogs; with ``worktree``, the reflog of that worktree's HEAD is written too.
-    Raises RaceError when a ref is not at its ``old`` value, else GitError.
+    Raises RaceError when a ref is not at its ``old`` value, MissingError when a new one is not there, else GitError.
     """
     if not updates:
         return
@@ -254,6 +254,8 @@ def _explain(error: GitError) -> ParallelError:
             f"{race['ref']} was changed by another process meanwhile ({error.message.rpartition(': ')[2]})",
             "nothing was changed; try again",
         )
+    if "nonexistent object" in error.stderr:
+        return MissingError(error.message, "nothing was changed; 'git fsck' may tell the cause")
     clash = re.search(_IN_THE_WAY, error.stderr)
     if clash:
         error.message = f"cannot create '{clash['wanted']}': '{clash['there']}' exists"

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from git_parallel import system
+from git_parallel.errors import GitError
 from git_parallel.git import Git, Repository
 from git_parallel.layout import HEADS
 from git_parallel.store.objects import Objects, batch
@@ -99,6 +100,14 @@ def look_at(
     git: Git, admin: str, scratch: str, leave: Sequence[str] = (), *, thorough: bool = False, again: bool = False
 ) -> Look:
     """The same for the worktree that ``git`` works in; ``admin`` is its own git directory."""
+    try:
+        return _look_at(git, admin, scratch, leave, thorough=thorough, again=again)
+    except GitError:
+        # `git gc --prune=now` may have taken what was just added; with the index as it was, all is added once more.
+        return _look_at(git, admin, scratch, leave, thorough=thorough, again=False)
+
+
+def _look_at(git: Git, admin: str, scratch: str, leave: Sequence[str], *, thorough: bool, again: bool) -> Look:
     asked = git.run("rev-parse", "HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD", ok=(0, 128))
     head, head_tree, name = asked.lines if asked.returncode == 0 else (None, None, None)
     if not again:

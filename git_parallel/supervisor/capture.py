@@ -38,7 +38,8 @@ class Work(Struct):
     """What git shows of a worker's work, gathered on the way to its result.
 
     ``lost`` are commits that no ref has, ``ignored`` what git ignores, ``past`` the last of its checkpoints or, with
-    none, what its wip ref held before; ``done``: its last round did some work.
+    none, what its wip ref held before; ``done``: its last round did some work; ``captured``: as far as anybody knows,
+    that is all it did.
     """
 
     seen: snapshots.Look | None = None
@@ -52,6 +53,7 @@ class Work(Struct):
     warnings: list[str] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
     done: bool = False
+    captured: bool = True
 
 
 def look(context: Context, job: Job, *, ran: bool) -> Work:
@@ -72,14 +74,18 @@ def look(context: Context, job: Job, *, ran: bool) -> Work:
         work.warnings.append(f"the worktree is gone or no longer ours: {job.worktree}")
         _look_at_branch(context, job, work)
         _look_at_checkpoint(context, job, work)
+        work.captured = work.done
         return work
     scratch = os.path.join(context.files.worker(job.worker).top, SCRATCH)
     try:
         work.seen = snapshots.look(context.repo, job.worktree, admin, scratch, launch.pathspecs(context.preset))
     except ParallelError as error:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(scratch)
         work.warnings.append(f"nothing was captured ({error.message}); the work is still in {job.worktree}")
-        work.head = _tip(context, job, work)
+        _look_at_branch(context, job, work)
         _look_at_checkpoint(context, job, work)
+        work.captured = False
         return work
     _compare(context, job, work, work.seen.tree)
     try:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from git_parallel import system
 from git_parallel.agents.claim import Claim
-from git_parallel.errors import RaceError
+from git_parallel.errors import MissingError, RaceError
 from git_parallel.layout import wip_ref
 from git_parallel.plan.model import CheckResult, Job, Result, Status, encode
 from git_parallel.render import text
@@ -45,15 +45,16 @@ class Attempt(Struct, frozen=True):
 def finish(context: Context, job: Job, attempt: Attempt, *, run_checks: bool) -> Result:
     """Capture, check, decide and record one worker's end; return its result.
 
-    When the branch moves while the capture is being recorded, everything is looked at again.
+    When the branch moves while the capture is being recorded, or what was captured is taken by `git gc --prune=now`,
+    everything is looked at again.
     """
     for tries_left in reversed(range(CAPTURE_TRIES)):
         try:
             return _finish_once(context, job, attempt, run_checks)
-        except RaceError:
+        except (RaceError, MissingError) as error:
             if not tries_left:
                 raise
-            context.journal.append("note", worker=job.worker, reason="the branch moved during capture; looking again")
+            context.journal.append("note", worker=job.worker, reason=f"{error.message}; looking again")
     raise AssertionError("unreachable")
 
 
@@ -67,7 +68,7 @@ def _finish_once(context: Context, job: Job, attempt: Attempt, run_checks: bool)
     limits = context.spec.limits
     if attempt.claim is not None and (limits.budget_per_worker is not None or limits.budget is not None):
         work.warnings += outcome.unpriced(attempt.claim, context.preset.money)
-    if run_checks and work.change.paths and context.spec.checks:
+    if run_checks and work.captured and work.change.paths and context.spec.checks:
         capture.keep_during_checks(context, job, work)
         work.checks = [_check(context, job, number, command) for number, command in enumerate(context.spec.checks, 1)]
     status, reason = outcome.decide(_evidence(context, attempt, work))
@@ -120,6 +121,7 @@ def _evidence(context: Context, attempt: Attempt, work: Work) -> Evidence:
         said=claim.outcome if claim else "failed",
         reason=claim.reason if claim else "agent_error",
         work=work.done,
+        captured=work.captured,
         allow_empty=context.spec.allow_empty or (read_only and claim is not None and bool(claim.text)),
         checks=work.checks,
         outside=read_only and work.done,

@@ -42,7 +42,7 @@ class Evidence(Struct, frozen=True):
 
     ``stopped`` is the reason when the supervisor ended it; ``said`` and ``reason`` are the agent's
     claim as its reader understood it, already held against the exit code; ``work`` says that git
-    shows changed files; ``checks`` ran on exactly those files.
+    shows changed files; ``checks`` ran on exactly those files; not ``captured``: there may be more than git shows.
     """
 
     stopped: str | None
@@ -52,6 +52,7 @@ class Evidence(Struct, frozen=True):
     allow_empty: bool
     checks: Sequence[CheckResult]
     outside: bool = False
+    captured: bool = True
 
 
 def decide(evidence: Evidence) -> tuple[Status, str]:
@@ -83,6 +84,8 @@ def _agent_stopped(reason: str, work: bool) -> tuple[Status, str]:
 
 
 def _done(evidence: Evidence) -> tuple[Status, str]:
+    if not evidence.captured:
+        return ("partial" if evidence.work else "failed"), "not_captured"
     if not evidence.work and not evidence.allow_empty:
         return "failed", "no_changes"
     if any(not check.green for check in evidence.checks):

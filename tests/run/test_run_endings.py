@@ -296,3 +296,19 @@ def test_what_was_staged_and_then_changed_is_kept(repo):
     # What was only staged in part needs nothing beside the branch.
     repo.parallel("run", "--program", "shell", "echo one > a; git add a; echo two > b")
     assert len(repo.git("for-each-ref", "refs/architect/wip").splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("commit", "ending", "files"),
+    [("", ("failed", "not_captured"), []), ("git commit -qm mine;", ("partial", "not_captured"), ["mine"])],
+)
+def test_a_worktree_that_cannot_be_read_has_not_changed_nothing(repo, commit, ending, files):
+    task = f'echo mine > mine; git add mine; {commit} echo more > more; echo no > "$(git rev-parse --git-dir)/index"'
+    done = repo.parallel("run", "--json", "--allow-empty", "--check", "false", "--program", "shell", "--task", task)
+    assert done.returncode == 1, done.stderr
+    (worker,) = json.loads(done.stdout)["workers"]
+    assert ((worker["status"], worker["reason"]), worker["files_modified"], worker["check"]) == (ending, files, None)
+    assert worker["head"] == repo.git("rev-parse", "architect/parallel-1")
+    assert "nothing was captured" in worker["warnings"][0]
+    assert (repo.path / ".architect-parallel-1/more").read_text() == "more\n"
+    assert "no changes" not in repo.parallel("show", "1").stdout

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from git_parallel.errors import ParallelError, RaceError
+from git_parallel.errors import MissingError, ParallelError, RaceError
 from git_parallel.git import Repository
 from git_parallel.store.record import Entry
 from git_parallel.store.refs import Update
@@ -59,7 +59,7 @@ def test_those_that_wait_are_written_in_one_transaction(repo, recorder):
 @pytest.mark.parametrize(
     ("more", "kind"),
     [
-        ({"parents": ["0123456789" * 4]}, ParallelError),
+        ({"parents": ["0123456789" * 4]}, MissingError),
         ({"updates": [Update("refs/heads/main", None, "0123456789" * 4)]}, RaceError),
     ],
     ids=["not writable", "overtaken"],

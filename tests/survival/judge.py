@@ -221,6 +221,7 @@ def _result(repo: Path, run: str, result: dict[str, Any], now: dict[str, str]) -
     if result["snapshot"] is not None and now.get(wip) != result["snapshot"]:
         said.append(f"its snapshot {result['snapshot']} is not at {wip}")
     named = result["snapshot"] is not None or any(wip in warning for warning in result["warnings"])
+    named = named or "Architect-Previous:" in git(repo, "cat-file", "commit", wip).decode() if wip in now else named
     if wip in now and not named and result["status"] != "cancelled":
         said.append(f"a snapshot that the result does not name: {wip}")
     return said

@@ -1,0 +1,39 @@
+"""`git gc --prune=now` while a run captures: what it takes before a ref names it is written once more."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+# git, before which a prune comes once: at the first call with the word $1 after the agent's end.
+SHIM = """#!/bin/sh
+for word; do
+    if [ "$word" = {word} ] && rm {mark} 2>/dev/null; then
+        env -u GIT_INDEX_FILE {git} -C {repo} prune --expire=now && echo {word} >>{done}
+    fi
+done
+exec {git} "$@"
+"""
+
+
+@pytest.mark.parametrize("word", ["write-tree", "update-ref"])
+def test_what_a_prune_takes_while_the_end_is_captured_is_written_again(repo, tmp_path, monkeypatch, word):
+    programs, mark, done = tmp_path / "programs", tmp_path / "mark", tmp_path / "done"
+    programs.mkdir()
+    shim = programs / "git"
+    shim.write_text(SHIM.format(word=word, mark=mark, done=done, repo=repo.path, git=shutil.which("git")))
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    task = f"echo work > work; : > {mark}"
+    ran = repo.parallel("run", "--json", "--program", "shell", "--task", task)
+    assert ran.returncode == 0, ran.stderr
+    assert done.read_text() == f"{word}\n"
+    (worker,) = json.loads(ran.stdout)["workers"]
+    assert (worker["status"], worker["files_modified"], worker["warnings"]) == ("success", ["work"], [])
+    assert repo.git("show", "architect/parallel-1:work") == "work"
+    assert repo.git("fsck", "--no-dangling") == ""
+    assert list(Path(repo.path, ".git/architect").rglob("*.index")) == []
