@@ -219,10 +219,6 @@ def test_a_session_is_begun_or_gone_on_with():
     assert build(preset, LaunchValues(**base)).argv == ("p",)
     assert build(preset, LaunchValues(**base, session="id")).argv == ("p", "-s", "id")
     assert build(preset, LaunchValues(**base, session="id", resume=True)).argv == ("p", "-r", "id")
-    assert build(load("architect", {}), LaunchValues(**base, session="id", resume=True)).argv[-4:-2] == (
-        "--session",
-        "id",
-    )
 
 
 def test_read_only_tasks_get_the_mode_that_writes_nothing_in_place_of_the_role():

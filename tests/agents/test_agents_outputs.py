@@ -105,6 +105,13 @@ def test_exit_code_and_last_event_must_agree(name):
     assert read(name).text == "Done: wrote hello.txt."
 
 
+@pytest.mark.parametrize("name", [end[0] for end in ENDS if end[3] == "done"])
+def test_a_preset_promises_what_its_program_tells(name):
+    preset, claim = load("oh-my-opencode" if name.startswith("omo") else name.partition("-")[0], {}), read(name)
+    assert claim.session is not None or "resume" not in preset.options
+    assert claim.tokens is not None or preset.money != "tokens"
+
+
 @pytest.mark.parametrize("name", ["claude-stream-sigTERM.jsonl", "codex-sigTERM.jsonl"])
 def test_an_exit_of_0_without_a_result_is_no_success(name):
     claim = read(name, 0)

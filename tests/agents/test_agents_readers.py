@@ -48,6 +48,11 @@ def result(**changes) -> bytes:
     return json.dumps({key: value for key, value in whole.items() if value is not ...}, indent=2).encode() + b"\n"
 
 
+def test_architect_names_no_session_and_its_preset_promises_none():
+    assert read(ARCHITECT, result()).session is None
+    assert "resume" not in ARCHITECT.options
+
+
 # plain
 
 
