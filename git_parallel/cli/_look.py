@@ -62,7 +62,10 @@ def log(repo: Repository, candidate: Candidate) -> None:
     """The agent's output: the live file, or what was kept of it in git."""
     path = State(repo.common_dir).run(candidate.run).worker(candidate.worker).log
     if os.path.exists(path):
-        _page(repo, _file(path))
+        if os.path.getsize(path):
+            _page(repo, _file(path))
+        else:
+            _common.say("note", f"worker {candidate.worker} has written nothing")
         return
     name = f"{logs_ref(candidate.run)}:{candidate.worker}/output.log"
     kept = repo.common.run("cat-file", "blob", name, ok=(0, 128))

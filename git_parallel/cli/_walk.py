@@ -284,10 +284,9 @@ class Walk(Struct, dict=True):
 
     def _offer_another_round(self, one: Candidate) -> None:
         """Let the agent go on with the comments as its task; it comes up again when it has ended."""
-        from git_parallel.agents import preset  # noqa: PLC0415 (only after a request for changes)
-        from git_parallel.supervisor import again, feedback  # noqa: PLC0415
+        from git_parallel.supervisor import again  # noqa: PLC0415 (only after a request for changes)
 
-        if one.spec.preset and feedback.takes_commands(preset.from_data(one.spec.preset)):
+        if _takes_commands(one):
             _common.say("hint", f"its task is a command line: git parallel retry {one.worker} -m COMMAND")
         elif self.keys.ask("send it back to the agent now", "yn") == "y":
             again.retry(self.repo, one.run, one.worker)
@@ -302,13 +301,22 @@ class Walk(Struct, dict=True):
         if self.decided:
             say(f"{review.tally(self.decided.values())}{rest}")
         for (run, worker), word in self.decided.items():
-            if word == "changes" and (run, worker) not in self.sent_back:
+            one = self.known.get((run, worker)) if (run, worker) not in self.sent_back else None
+            if word == "changes" and one is not None and not _takes_commands(one):
                 _common.say("hint", f"send worker {worker} back with: git parallel retry {worker}")
         if "approved" in self.decided.values():
             _common.say("hint", "land what is approved with: git parallel merge")
 
 
+def _takes_commands(one: Candidate) -> bool:
+    """Whether a worker's task is a command line, into which no review is put."""
+    from git_parallel.agents import preset  # noqa: PLC0415 (only after a request for changes)
+    from git_parallel.supervisor import feedback  # noqa: PLC0415
+
+    return bool(one.spec.preset) and feedback.takes_commands(preset.from_data(one.spec.preset))
+
+
 def _complain(error: ParallelError) -> None:
-    _common.say(error.label, error.message)
+    _common.say("error", error.message)  # never fatal: the walk goes on
     for hint in error.hints:
         _common.say("hint", hint)

@@ -93,6 +93,8 @@ def hints(merge: Merge) -> list[str]:
     if any(branch.state == "parked" for branch in merge.branches):
         parked = " ".join(str(branch.worker) for branch in merge.branches if branch.state == "parked")
         found.append(f"resolve a parked one with: git parallel merge --stop {parked}")
+    if any(branch.state == "refused" and branch.files for branch in merge.branches):
+        found.append("commit or move what is in the way, and run the command again; none of it was touched")
     for branch in merge.branches:
         if branch.resolution is not None and branch.state != "landed":
             found += [

@@ -260,7 +260,7 @@ def test_skip_back_and_quit(repo):
 
 
 def test_diff_again_difftool_and_log(repo, tmp_path):
-    started(repo, "echo a > a; echo said by the agent")
+    run = started(repo, "echo a > a; echo said by the agent")
     tool = script(tmp_path / "tool", 'echo TOOL; ls "$1" "$2"')
     repo.git("config", "diff.tool", "mine")
     repo.git("config", "difftool.mine.cmd", f'{tool} "$LOCAL" "$REMOTE"')
@@ -270,6 +270,10 @@ def test_diff_again_difftool_and_log(repo, tmp_path):
         assert "TOOL" in person.answer(APPROVE, "l")
         assert "said by the agent" in person.answer(APPROVE, "i")
         person.wait("not reviewed at another head")
+        log = repo.path / f".git/architect/runs/{run}/workers/1/output.log"
+        log.write_bytes(b"")
+        person.answer(APPROVE, "l")
+        person.wait("note: worker 1 has written nothing")
         person.answer(APPROVE, "q")
         assert person.end() == 0
 
@@ -608,7 +612,7 @@ def test_a_branch_that_moves_between_the_showing_and_the_key_is_not_approved(rep
         new = tip(repo)
         person.type("y\r")
         shown = person.wait(APPROVE + r".*\]\? $")
-        assert f"fatal: 'architect/parallel-1' is at {new[:12]} now, and not at {old[:12]} as it was shown" in shown
+        assert f"error: 'architect/parallel-1' is at {new[:12]} now, and not at {old[:12]} as it was shown" in shown
         assert "nothing was recorded" in shown
         assert f"from {old[:12]} to {new[:12]}, commit by commit (git range-diff)" in shown
         assert "+sneaked in\n" in shown
@@ -823,3 +827,4 @@ def test_no_review_is_put_into_a_command_line(repo, tmp_path):
         person.wait("its task is a command line: git parallel retry 1 -m COMMAND")
         assert person.end() == 0
     assert "send it back to the agent now" not in person.everything
+    assert "send worker 1 back with" not in person.everything, "it would be refused"
