@@ -22,7 +22,7 @@ from msgspec import Struct
 from git_parallel import system, worktrees
 from git_parallel.errors import GitError, RefusedError
 from git_parallel.git import Git, Pending, Repository
-from git_parallel.integrate import halfway, local
+from git_parallel.integrate import changes, halfway, local
 from git_parallel.integrate.changes import Changed
 from git_parallel.layout import HEADS
 from git_parallel.worktrees import registry
@@ -240,7 +240,9 @@ class Held:
                 "nothing was changed; resolve and commit them first",
             )
         if found := local.overlapping(mine, [one.path for one in self.changed]):
-            raise OverlapError(self.place, found, "local changes")
+            links = {one.path for one in self.changed if changes.GITLINK in (one.old_mode, one.new_mode)}
+            moved = " (a submodule at another commit: git submodule update)" if links & set(found) else ""
+            raise OverlapError(self.place, found, f"local changes{moved}")
         if found := local.in_the_way(self.place.path, self.changed, ignores_case=self.place.ignores_case):
             raise OverlapError(self.place, found, "untracked files")
         if not any(tag.islower() or tag == b"S" for tag in tags):
