@@ -45,6 +45,13 @@ class Move(Struct, frozen=True):
     back: Sequence[Chain]
 
 
+class BetweenError(ParallelError):
+    """The target has moved, a checkout could not follow, and neither could be taken back: as after a crash.
+
+    Whoever is told leaves everything as it is, locks too, for :func:`settle`.
+    """
+
+
 def advance(
     repo: Repository,
     move: Move,
@@ -57,7 +64,8 @@ def advance(
     """Move the target; return the checkouts of it, which have followed.
 
     Raises RaceError when it is not at ``old`` any more, RefusedError when a checkout cannot follow; then
-    everything is as it was. ``keep``: see :meth:`Held.follow`; ``objects``: see :func:`record.write_chains`.
+    everything is as it was. Raises BetweenError when that cannot be had either.
+    ``keep``: see :meth:`Held.follow`; ``objects``: see :func:`record.write_chains`.
     """
     with refs.locked(repo), record.begin_tips(repo, move.chains) as tips:
         places = checkout.find(repo, move.target)
@@ -65,6 +73,7 @@ def advance(
             raise RaceError(f"{move.target} moved meanwhile", "nothing was changed; try again")
         events.append("intent", act="advance", durable=True, **_facts(move, places))
         held: list[Held] = []
+        between = False
         try:
             for number, place in enumerate(places):
                 held.append(
@@ -80,11 +89,14 @@ def advance(
                     repo, chains, worktree=where, ready=lambda: _check(held), objects=objects, tips=tips
                 )
                 _follow(repo, move, held, keep)
+        except BetweenError:
+            between = True
+            raise
         except ParallelError as error:
             events.append("abandoned", act="advance", reason=error.message)
             raise
         finally:
-            for one in held:
+            for one in held if not between else ():
                 one.release()
         _verify(repo, move)
         events.append("done", act="advance", durable=True)
@@ -133,12 +145,25 @@ def _follow(repo: Repository, move: Move, held: Sequence[Held], keep: Sequence[i
     for number, one in enumerate(held):
         try:
             one.follow(keep)
-        except ParallelError:
-            for earlier in held[:number]:
-                earlier.back()
-            taken_back = _with_target(move.back, Update(move.target, move.old, move.new))
-            record.write_chains(repo, taken_back, worktree=held[0].place.path)
+        except RefusedError:  # its files are as they were
+            try:
+                for earlier in held[:number]:
+                    earlier.back()
+                taken_back = _with_target(move.back, Update(move.target, move.old, move.new))
+                record.write_chains(repo, taken_back, worktree=held[0].place.path)
+            except (ParallelError, OSError) as second:
+                raise _between(move, one.place, second) from second
             raise
+        except (ParallelError, OSError) as error:
+            raise _between(move, one.place, error) from error
+
+
+def _between(move: Move, place: Checkout, error: ParallelError | OSError) -> BetweenError:
+    why = error.message if isinstance(error, ParallelError) else error.strerror or str(error)
+    return BetweenError(
+        f"{_short(move.target)} has moved, but the files in '{place.path}' could not follow, nor it go back: {why}",
+        "nothing is lost; put that right (is the disk full?), then: git parallel doctor --repair",
+    )
 
 
 def _verify(repo: Repository, move: Move) -> None:

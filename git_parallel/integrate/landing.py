@@ -68,6 +68,7 @@ class Landing:
         self._runs: list[str] = []  # those that have a record
         self._races = 0
         self._single = False
+        self._dead = False
         self._recorded = b""
         self._agreed: set[str] = set()
         self._declined: list[Branch] = []
@@ -86,6 +87,9 @@ class Landing:
         except KeyboardInterrupt:
             self._settle_rest("skipped", "interrupted")
             raise
+        except advance.BetweenError:
+            self._dead = True
+            raise
         except ParallelError as error:
             self._settle_rest("skipped", error.message)
             raise
@@ -94,10 +98,14 @@ class Landing:
         return self.merge
 
     def close(self) -> None:
-        """Write down how it ended and let everything go, except what a stopped landing needs."""
+        """Write down how it ended and let everything go, except what a stopped landing needs, or a dead one."""
         if self._checks is not None:
             self._checks.close()
         self.objects.close()
+        if self._dead:
+            self.events.close()
+            os.close(self._held.descriptor)
+            return
         stopped = self.merge.state == "stopped"
         if not stopped:
             self.scratch.remove()

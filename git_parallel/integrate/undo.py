@@ -79,9 +79,15 @@ def undo(repo: Repository, word: str, template: str) -> Undone:
             files.replace(place.plan, encode(merge), durable=True)
         for _ in advance.settle(repo, place):
             pass
-        return _undo(repo, merge, place, held.descriptor, template)
-    finally:
+        done = _undo(repo, merge, place, held.descriptor, template)
+    except advance.BetweenError:
+        os.close(held.descriptor)  # the file stays, by which it is found
+        raise
+    except BaseException:
         held.release()
+        raise
+    held.release()
+    return done
 
 
 def _undo(repo: Repository, merge: Merge, place: MergeFiles, lock: int, template: str) -> Undone:

@@ -190,6 +190,8 @@ def test_one_branch_in_the_way_does_not_hold_up_the_others(repo):
     assert (repo.path / "README").read_text() == "mine\n"
     assert repo.git("diff", "--name-only") == "README"
     assert (repo.path / "three").read_text() == "3\n"
+    again = repo.parallel("merge", "--yes", "2")
+    assert "hint: commit or move what is in the way, and run the command again" in again.stderr
 
 
 # --- all others: left exactly alone ------------------------------------------------------------------
@@ -459,6 +461,7 @@ def test_a_submodule_at_another_commit_is_a_local_change(repo, make_repo):
     repo.git("checkout", "-q", third, cwd=repo.path / "sub")
     code, document, _ = run.merge()
     assert (code, document["branches"][0]["files"]) == (5, ["sub"])
+    assert "git submodule update" in document["branches"][0]["why"]
 
 
 def test_a_checked_out_submodule_is_not_replaced_by_a_file(repo, make_repo):
@@ -550,6 +553,37 @@ def test_files_that_cannot_be_written_take_the_target_back(repo):
     repo.git("config", "--unset", "filter.never.required")
     repo.git("config", "filter.never.smudge", "cat")
     assert run.merge()[0] == 0
+
+
+@pytest.mark.parametrize("how", ["doctor", "continue", "merge"])
+def test_a_target_that_cannot_be_taken_back_either_is_brought_on_later(repo, how):
+    """As on a full disk: git can write neither the files nor the ref."""
+    lock = repo.path / ".git/refs/heads/main.lock"
+    repo.git("config", "filter.never.smudge", f"touch '{lock}'; false")
+    repo.git("config", "filter.never.clean", "cat")
+    repo.git("config", "filter.never.required", "true")
+    repo.git("config", "core.attributesFile", str(repo.write(".git/attributes", "zzz filter=never\n")))
+    run = landable(repo, {"README": "theirs\n", "new/file": "n\n", "src/a.txt": None, "zzz": "z\n"})
+    repo.write("staged", "mine\n")
+    repo.git("add", "staged")
+    done = repo.parallel("merge", "--yes")
+    assert done.returncode == 128
+    assert "main has moved, but the files in" in done.stderr, done.stderr
+    assert "skipped" not in done.stderr
+    assert repo.git("rev-parse", "main") != run.base
+
+    lock.unlink()
+    repo.git("config", "filter.never.smudge", "cat")
+    wanted = {"doctor": ("doctor", "--repair"), "continue": ("merge", "--continue"), "merge": ("merge", "--yes")}
+    done = repo.parallel(*wanted[how])
+    assert done.returncode == 0, done.stderr
+    assert repo.git("status", "--porcelain") == "A  staged"
+    assert ((repo.path / "README").read_text(), (repo.path / "zzz").read_text()) == ("theirs\n", "z\n")
+    (merge,) = repo.git("for-each-ref", "--format=%(refname:lstrip=3)", "refs/architect/merges").splitlines()[:1]
+    assert recorded(repo, merge)["branches"][0]["state"] == "landed"
+    assert repo.parallel("merge", "--undo", "last").returncode == 0
+    assert repo.git("rev-parse", "main") == run.base
+    assert repo.git("status", "--porcelain") == "A  staged"
 
 
 def test_two_worktrees_of_which_the_second_cannot_follow(repo, tmp_path):
