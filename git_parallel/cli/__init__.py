@@ -136,7 +136,7 @@ def run(argv: list[str]) -> int:
         if error.errno not in _OUTSIDE:
             return _report(error, argv)
         _say("fatal", f"{(error.strerror or str(error)).lower()}: {error.filename or 'while writing'}")
-        _say("hint", "nothing was removed; put that right and repeat the command")
+        _say("hint", "what is recorded is kept; put that right and repeat the command")
         return errors.FATAL
     except Exception as error:
         return _report(error, argv)

@@ -143,7 +143,7 @@ def _landings(repo: Repository, state: State) -> Iterator[Finding]:
         yield Finding(
             kind="interrupted-merge",
             what=f"landing {name} on {merges.short(merge.target)} died before it was complete",
-            hint=f"git parallel merge --continue {name} goes on with it",
+            hint=f"git parallel merge --continue {name} goes on with it; after a repair: git parallel merge",
             repair="bring the target and its checkouts to the same side of what was landing, and finish the record",
             act=lambda name=name: land.close_one(repo, name),  # type: ignore[misc]
         )
