@@ -69,7 +69,7 @@ class AtTerminal(Unattended):
         fixed = merge.strategy in ("ff", "rebase")  # the commits have their messages
         offered = ("y", "n", "d", "s", "q", "?") if fixed else ("y", "n", "e", "d", "s", "q", "?")
         while True:
-            key = self.keys.ask(f"land it on {words.short(merge.target)}", offered)
+            key = self._ask(f"land it on {words.short(merge.target)}", offered)
             if key == "y":
                 return Answer("yes")
             if key in ("n", "s"):
@@ -89,8 +89,19 @@ class AtTerminal(Unattended):
         for link in links:
             self._show(merge, link)
         number = text.count(len(links), "branch").replace("branchs", "branches")
-        key = self.keys.ask(f"land these {number} on {words.short(merge.target)}", ("y", "q"))
+        key = self._ask(f"land these {number} on {words.short(merge.target)}", ("y", "q"))
         return Answer("yes" if key == "y" else "quit")
+
+    def _ask(self, question: str, offered: Sequence[str]) -> str:
+        """Ask; what is told after Ctrl-C or Ctrl-D begins on a line of its own."""
+        answer = ""
+        try:
+            answer = self.keys.ask(question, offered)
+        finally:
+            if not answer:
+                click.echo()
+                sys.stdout.flush()
+        return answer
 
     def _show(self, merge: Merge, link: Link) -> None:
         lines = ["", *words.header(merge, link.branch, colour=self.colour)]

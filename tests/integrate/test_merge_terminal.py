@@ -67,6 +67,7 @@ def test_ctrl_c_ends_it_and_what_has_landed_stays(repo, run):
         terminal.wait(QUESTION)
         terminal.signal(signal.SIGINT)
         assert terminal.end() == 130
+        assert "\nskipped   worker 2: interrupted\n" in terminal.everything
         assert set(tree_on_disk(repo.path)) == {"README", "src/a.txt", "one"}
         assert repo.git("status", "--porcelain") == ""
 
