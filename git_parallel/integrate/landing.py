@@ -161,7 +161,7 @@ class Landing:
                 return
             self._settle(links[0].branch, "refused", error.message, error.paths)
         except RefusedError as error:
-            self._settle_rest("refused", " ".join((error.message, *error.hints)))
+            self._settle_rest("refused", "; ".join((error.message, *error.hints)))
 
     def _built(self, branches: Sequence[Branch]) -> list[Link]:
         """Put the branches on top of the target, each on the one before; those that cannot be are settled."""

@@ -15,7 +15,7 @@ from contextlib import suppress
 from msgspec import Struct, field
 
 from git_parallel import worktrees
-from git_parallel.errors import ParallelError
+from git_parallel.errors import ParallelError, RefusedError
 from git_parallel.git import Git, Repository
 from git_parallel.layout import State
 from git_parallel.store import refs
@@ -45,7 +45,13 @@ class Scratch(Struct):
 
     def adopt(self, path: str) -> None:
         """Take over the worktree of an earlier command. Raises RefusedError when it is not there any more."""
-        git = worktrees.opened(self.repo, path)
+        try:
+            git = worktrees.opened(self.repo, path)
+        except RefusedError as error:
+            raise RefusedError(
+                f"the worktree of the conflict is not as it was: {error.message}",
+                "bring it back, or leave the branch out with: git parallel merge --skip (or --abort)",
+            ) from error
         self.path, self.admin = path, git.options[0].removeprefix("--git-dir=")
 
     def find(self) -> bool:

@@ -374,6 +374,7 @@ def test_a_lock_of_another_git_process_is_respected(repo):
     code, document, _ = run.merge()
     assert (code, run.states(document)) == (5, {1: "refused"})
     assert "another git process is at work" in document["branches"][0]["why"]
+    assert "exists); nothing was changed" in document["branches"][0]["why"]
     assert lock.exists()
     lock.unlink()
     assert run.merge()[0] == 0
