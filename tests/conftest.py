@@ -31,6 +31,7 @@ SEALED = {
 }
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """For `-n auto`: a test waits for the processes it starts about as long as it computes."""
     return 2 * (os.cpu_count() or 1)

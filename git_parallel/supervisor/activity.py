@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-# Programs that only wait still wake up now and then: less than this share of a core is idling.
-_BUSY = 0.02
+# Programs that only wait still wake up now and then, claude at a question for 0.02: less than this share of a core
+# is idling.
+_BUSY = 0.05
 
 
 class Usage(Struct, frozen=True):

@@ -21,7 +21,7 @@ from git_parallel.supervisor import processes
 from git_parallel.supervisor.watching import QUIET
 
 # A program that draws its screen itself always waits for keys, at work too; then it shows that it works.
-QUIET_SCREEN = 10.0
+QUIET_SCREEN = 5.0
 
 _CARRIED = 512  # bytes of an unfinished sequence
 _OSC = re.compile(rb"\x1b\]([0-9]*);([^\x07\x1b]*)(?:\x07|\x1b\\)")

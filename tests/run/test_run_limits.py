@@ -128,7 +128,7 @@ def test_memory_comes_before_all_other_limits():
 def test_a_program_that_only_waits_is_idle_though_it_wakes_up():
     activity = Activity.begin(0.0)
     for second in range(1, 11):
-        activity.note(float(second), output=False, usage=Usage(rss=1, cpu=second * 0.01, processes=frozenset({1})))
+        activity.note(float(second), output=False, usage=Usage(rss=1, cpu=second * 0.025, processes=frozenset({1})))
     assert activity.busy == 0.0
     assert activity.stirred == 10.0
 
