@@ -136,6 +136,16 @@ class RunFiles(Struct, frozen=True):
         return os.path.join(self.top, "config.before")
 
     @property
+    def hooks_before(self) -> str:
+        """Copies of the repository's own hooks as they were when the run started."""
+        return os.path.join(self.top, "hooks.before")
+
+    @property
+    def hooks_aside(self) -> str:
+        """Hooks that doctor has moved here, because they were new or changed since then."""
+        return os.path.join(self.top, "hooks.aside")
+
+    @property
     def hooks(self) -> str:
         """The fence around git inside the run's workers."""
         return os.path.join(self.top, "hooks")

@@ -22,7 +22,7 @@ from git_parallel.store import refs, snapshots
 from git_parallel.store.lost import lost_commits, on_no_ref
 from git_parallel.store.objects import batch
 from git_parallel.store.refs import Update
-from git_parallel.supervisor import checkpoints, leftovers, surroundings
+from git_parallel.supervisor import checkpoints, hookfiles, leftovers, surroundings
 from git_parallel.supervisor.context import Context
 from git_parallel.worktrees import submodules, uncaptured
 
@@ -94,6 +94,10 @@ def look(context: Context, job: Job, *, ran: bool) -> Work:
     except (ParallelError, OSError) as error:
         work.warnings.append(f"what the capture left out could not be listed: {error}")
     work.warnings += surroundings.changes(context.repo, context.before, worktree_too=not work.change.paths)
+    work.warnings += [
+        f"the repository's hook {name} is {how} since the run started: see git parallel doctor"
+        for name, how in hookfiles.changes(context.repo.common_dir, context.files.hooks_before).items()
+    ]
     work.warnings += [f"not captured: {what}" for what in (*work.seen.missing, *_nested(work))]
     work.warnings += snapshots.submodule_work(context.repo.at(job.worktree), job.worktree)
     return work

@@ -19,7 +19,7 @@ from git_parallel.git import Repository
 from git_parallel.layout import KEPT, LOGS, NOTES, RUNS, WIP, State, kept_ref, wip_ref
 from git_parallel.store import objects, reading, refs, snapshots
 from git_parallel.store.refs import Update
-from git_parallel.supervisor import files, journal, leftovers, liveness, rebuild, recover, view
+from git_parallel.supervisor import files, hookfiles, journal, leftovers, liveness, rebuild, recover, view
 from git_parallel.supervisor.processes import kill_all, marked
 from git_parallel.worktrees.registry import OUR_LOCK, Entry
 
@@ -49,6 +49,7 @@ def examine(repo: Repository) -> Iterator[Finding]:
     yield from _landings(repo, state)
     yield from _processes(repo, live)
     yield from _configuration(repo, state)
+    yield from _hooks(repo, state)
     yield from _worktrees(repo, state, live)
     yield from _refs(repo, state)
 
@@ -204,6 +205,27 @@ def _configuration(repo: Repository, state: State) -> Iterator[Finding]:
                 repair=f"set it back to {was}" if was else "take it out",
                 act=lambda key=key, was=was: _set(repo, path, key, was),  # type: ignore[misc]
             )
+
+
+def _hooks(repo: Repository, state: State) -> Iterator[Finding]:
+    """The repository's own hooks, where they changed under a run: tools install them, also from a worktree."""
+    known = view.known_runs(state)
+    if not known:
+        return
+    run = state.run(known[-1])
+    for name, how in hookfiles.changes(repo.common_dir, run.hooks_before).items():
+        aside = os.path.join(run.hooks_aside, f"{name}.{time.time_ns()}")
+        moved = "put back what it was" if how != hookfiles.NEW else ""
+        moved = " and ".join(filter(None, (f"move it to {aside}" if how != hookfiles.GONE else "", moved)))
+        yield Finding(
+            kind="hooks",
+            what=f"the hook {name} is {how} since run {known[-1]} started, and git runs it in every worktree",
+            hint=f"look at it: {os.path.join(repo.common_dir, 'hooks', name)}; if it is yours, leave it",
+            repair=moved,
+            act=lambda run=run, name=name, aside=aside: hookfiles.put_back(  # type: ignore[misc]
+                repo.common_dir, run.hooks_before, name, aside
+            ),
+        )
 
 
 def _settings(repo: Repository, path: str) -> dict[str, str]:

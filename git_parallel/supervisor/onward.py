@@ -25,7 +25,7 @@ from git_parallel.render import text
 from git_parallel.store import record, refs
 from git_parallel.store.objects import Objects
 from git_parallel.store.record import Entry
-from git_parallel.supervisor import files, journal, liveness, rounds, standing, surroundings
+from git_parallel.supervisor import files, hookfiles, journal, liveness, rounds, standing, surroundings
 from git_parallel.supervisor.context import Context, prepare
 from git_parallel.supervisor.journal import Journal
 from git_parallel.supervisor.rounds import Round, Usage
@@ -142,6 +142,7 @@ def _begin(again: Again, run: RunFiles) -> tuple[Context, dict[int, Start]]:
         repo, spec, run, Journal(run.journal), before=before, rounds=begun, earlier=earlier, control_offset=heard
     )
     files.replace(run.config_before, before.config)
+    hookfiles.keep(repo.common_dir, run.hooks_before)
     try:
         _record(context, again.orders, state.recorded, starts)
     except BaseException:

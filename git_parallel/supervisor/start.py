@@ -30,7 +30,7 @@ from git_parallel.plan.model import Job, Limits, RunSpec, Task, encode
 from git_parallel.render import text
 from git_parallel.store import objects, record, refs, snapshots
 from git_parallel.store.refs import Update
-from git_parallel.supervisor import files, liveness, rounds, surroundings, view
+from git_parallel.supervisor import files, hookfiles, liveness, rounds, surroundings, view
 from git_parallel.supervisor.context import Context, guard_host, prepare
 from git_parallel.supervisor.host import GuardHost
 from git_parallel.supervisor.journal import Journal, timestamp
@@ -183,7 +183,7 @@ def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
         with refs.locked(repo):
             spec = place(draft)
             run = State(repo.common_dir).run(spec.run)
-            held, journal = _open(run, spec, draft.before.config)
+            held, journal = _open(repo, run, spec, draft.before.config)
             host: GuardHost | None = None
             try:
                 host = guard_host(run)
@@ -290,7 +290,7 @@ def _with_changes(draft: Draft) -> str:
     return store.commit(seen.tree, [seen.head], message)
 
 
-def _open(run: RunFiles, spec: RunSpec, config: bytes) -> tuple[liveness.Claim, Journal]:
+def _open(repo: Repository, run: RunFiles, spec: RunSpec, config: bytes) -> tuple[liveness.Claim, Journal]:
     """Write the run's live files: what a later command needs if this process dies at any point from here on."""
     try:
         os.makedirs(run.top)
@@ -303,6 +303,7 @@ def _open(run: RunFiles, spec: RunSpec, config: bytes) -> tuple[liveness.Claim, 
             files.replace(worker.prompt, prompt)
         files.replace(run.spec, encode(spec), durable=True)  # from here on there is a run
         files.replace(run.config_before, config, durable=True)
+        hookfiles.keep(repo.common_dir, run.hooks_before)
         journal = Journal(run.journal)
         journal.append("intent", act="branches", branches=[job.branch for job in spec.jobs])
         journal.append("run-started", source="person", durable=True)

@@ -188,3 +188,31 @@ def test_a_ref_without_a_record_is_named_and_kept(ran):
     found = findings(repo, "--repair")
     assert found["ref-without-record"]["outcome"] == "found"
     assert repo.git("rev-parse", "refs/architect/kept/20260101T000000Z-dead/1")
+
+
+def test_hooks_that_changed_under_a_run_are_told_and_put_back(repo):
+    hooks = repo.path / ".git/hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in ("post-commit", "pre-push"):
+        (hooks / name).write_text(f"#!/bin/sh\n: {name}\n")
+        (hooks / name).chmod(0o755)
+    task = "cd ../.git/hooks; echo evil > pre-commit; chmod +x pre-commit; echo evil > post-commit; rm pre-push"
+    document = json.loads(repo.parallel("run", "--json", "--program", "shell", f"echo x > x; {task}").stdout)
+    said = [one for one in document["workers"][0]["warnings"] if "hook" in one]
+    assert [one.split(" since")[0] for one in said] == [
+        "the repository's hook post-commit is changed",
+        "the repository's hook pre-commit is new",
+        "the repository's hook pre-push is gone",
+    ]
+    done = repo.parallel("doctor")
+    assert (done.returncode, done.stdout.count("hooks: the hook ")) == (1, 3)
+    assert (hooks / "pre-commit").exists()
+    assert repo.parallel("doctor", "--repair").returncode == 0
+    assert not (hooks / "pre-commit").exists()
+    for name in ("post-commit", "pre-push"):
+        assert (hooks / name).read_text() == f"#!/bin/sh\n: {name}\n"
+        assert os.access(hooks / name, os.X_OK)
+    aside = repo.path / ".git/architect/runs" / document["run"] / "hooks.aside"
+    assert sorted(path.name.partition(".")[0] for path in aside.iterdir()) == ["post-commit", "pre-commit"]
+    assert {path.read_text() for path in aside.iterdir()} == {"evil\n"}
+    assert findings(repo) == {}

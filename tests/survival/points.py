@@ -23,6 +23,7 @@ RUN = (
     "replace run.json",
     "create config.before.tmp",
     "replace config.before",
+    "mkdir hooks.before",
     "create journal.jsonl",
     "journal intent branches",
     "journal run-started",
