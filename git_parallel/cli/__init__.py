@@ -118,16 +118,16 @@ def run(argv: list[str]) -> int:
         sys.stdout.flush()
     except errors.ParallelError as error:
         return _complain(error)
-    except click.exceptions.Abort:
-        return errors.INTERRUPTED
+    except click.exceptions.Abort as error:
+        return _interrupted(error.__cause__)
     except click.ClickException as error:
         _say("error", error.format_message())
         context = getattr(error, "ctx", None)
         if context is not None:
             _say("hint", f"see '{context.command_path} -h'")
         return errors.USAGE
-    except KeyboardInterrupt:
-        return errors.INTERRUPTED
+    except KeyboardInterrupt as error:
+        return _interrupted(error)
     except BrokenPipeError:
         # The reader went away (`git parallel log | head`): end as a program killed by SIGPIPE does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -141,6 +141,11 @@ def run(argv: list[str]) -> int:
     except Exception as error:
         return _report(error, argv)
     return code if isinstance(code, int) else 0
+
+
+def _interrupted(error: BaseException | None) -> int:
+    """130 after Ctrl-C; a command that was ended by another signal says by which."""
+    return int(error.args[0]) if isinstance(error, KeyboardInterrupt) and error.args else errors.INTERRUPTED
 
 
 def _show_manual(argv: Sequence[str]) -> int | None:

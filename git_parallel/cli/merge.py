@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -150,7 +153,9 @@ def _merge(repo: Repository, words: Sequence[str], settings: Config, options: di
     from git_parallel.integrate import land  # noqa: PLC0415
 
     landing = land.begin(repo, draft.merge, person, settings.worktree, again=options["recheck"])
-    return _finish(repo, landing.run(), options, as_json)
+    with _ended_in_order():
+        merge = landing.run()
+    return _finish(repo, merge, options, as_json)
 
 
 def _resume(
@@ -168,7 +173,29 @@ def _resume(
     landing = land.reopened(repo, merge, person, settings.worktree, again=options["recheck"])
     if options["yes"]:
         landing.merge.yes = True
-    return _finish(repo, land.resume(landing, how), options, as_json)
+    with _ended_in_order():
+        merge = land.resume(landing, how)
+    return _finish(repo, merge, options, as_json)
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """SIGTERM, and SIGHUP of a terminal that is closed, end a landing as Ctrl-C does; a second one at once."""
+
+    def end(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        if number == signal.SIGHUP:  # nobody reads any more, and a write to what was a terminal fails
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.dup2(nowhere, 2)
+        raise KeyboardInterrupt(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _undo(repo: Repository, word: str, settings: Config, as_json: bool) -> int:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -104,6 +107,23 @@ def test_processes_that_a_check_leaves_are_ended(repo, ran):
     assert run.merge("--check", check)[0] == 0
     assert not psutil.pid_exists(int(ran.read_text()))
     assert not [one for one in psutil.process_iter(["cmdline"]) if one.info["cmdline"] == ["sleep", "987"]]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_landing_that_is_told_to_end_leaves_nothing_behind(repo, ran, number):
+    run = landable(repo, {"one": "1\n"})
+    argv = [sys.executable, "-m", "git_parallel", "merge", "--yes", "--check", f"echo $$ > '{ran}'; sleep 986"]
+    with subprocess.Popen(argv, cwd=repo.path, stderr=subprocess.PIPE) as landing:
+        while not lines(ran):
+            time.sleep(0.02)
+        landing.send_signal(number)
+        said = landing.communicate(timeout=30)[1].decode()
+    assert landing.returncode == 128 + number, said
+    assert not psutil.pid_exists(int(ran.read_text()))
+    assert "skipped   worker 1: interrupted" in said or number == signal.SIGHUP
+    assert not (repo.path / ".architect-parallel-merge").exists()
+    assert repo.git("rev-parse", "main") == run.base
+    assert "everything is in order" in repo.parallel("doctor").stderr
 
 
 def test_a_tree_is_never_checked_twice(repo, ran):
