@@ -69,7 +69,7 @@ def own(preset: Preset, claim: Claim, before: Usage) -> Claim:
 def own_cost(preset: Preset, cost: float | None, before: Usage) -> float | None:
     """The dollars of one attempt, from what its program reports."""
     known = before.cost or 0.0
-    return cost if cost is None or "cost" not in preset.cumulative or cost < known else cost - known
+    return cost if cost is None or "cost" not in preset.cumulative or cost < known else round(cost - known, 9)
 
 
 def most(one: Usage, other: Usage) -> Usage:
@@ -113,7 +113,7 @@ def total_cost(before: Result | None, cost: float | None) -> float | None:
 
 
 def _sum(one: Number | None, other: Number | None) -> Number | None:
-    return other if one is None else one if other is None else one + other
+    return other if one is None else one if other is None else round(one + other, 9)  # no 0.30000000000000004
 
 
 # --- what journal and record tell -------------------------------------------------------------------

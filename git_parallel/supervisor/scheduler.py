@@ -17,7 +17,9 @@ class Purse(Struct, frozen=True):
     @property
     def left(self) -> float | None:
         """What may still be promised to a worker; None means no limit."""
-        return None if self.limit is None else self.limit - self.spent - self.reserved
+        return (
+            None if self.limit is None else round(self.limit - self.spent - self.reserved, 9)
+        )  # no 0.30000000000000004
 
 
 def reservation(purse: Purse, per_worker: float | None) -> float | None:

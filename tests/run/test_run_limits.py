@@ -12,6 +12,7 @@ from git_parallel.plan.model import Limits
 from git_parallel.supervisor import memory
 from git_parallel.supervisor.activity import Activity, Usage
 from git_parallel.supervisor.limits import Reading, exceeded
+from git_parallel.supervisor.scheduler import Purse, reservation
 
 PYTHON = f"exec {sys.executable} -c"
 
@@ -155,3 +156,8 @@ def test_the_memory_of_a_control_group_is_what_it_and_those_above_it_leave(tmp_p
     free = memory.available()
     assert free is not None
     assert free > 1 << 20
+
+
+def test_what_a_worker_may_spend_is_what_people_would_reckon():
+    assert reservation(Purse(0.008, spent=0.0075), None) == 0.0005
+    assert reservation(Purse(0.3, spent=0.1, reserved=0.2), None) == 0.0
