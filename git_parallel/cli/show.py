@@ -15,7 +15,8 @@ from git_parallel.cli import _common, _runs, status
 from git_parallel.cli._runs import Chosen
 from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository
-from git_parallel.integrate import verdicts
+from git_parallel.integrate import merges, verdicts
+from git_parallel.integrate.merges import Landed
 from git_parallel.integrate.verdicts import Verdict
 from git_parallel.layout import HEADS, State, kept_ref, logs_ref, run_ref, wip_ref
 from git_parallel.render import details, terminal
@@ -68,8 +69,17 @@ def _described(repo: Repository, one: Chosen, events: bool, colour: bool) -> str
     places = _places(repo, one)
     parts = [details.run(one.run, places, now=now, colour=colour)] if one.whole else []
     given = verdicts.of_run(repo, one.run.spec.run)
+    landed = _landed(repo, one)
     parts += [
-        details.worker(one.run.spec, worker, places, now=now, colour=colour, reviews=given.get(worker.worker, []))
+        details.worker(
+            one.run.spec,
+            worker,
+            places,
+            now=now,
+            colour=colour,
+            reviews=given.get(worker.worker, []),
+            landed=[branch for branch in landed if branch.worker == worker.worker],
+        )
         for worker in one.workers
     ]
     if events:
@@ -107,6 +117,7 @@ def _document(repo: Repository, chosen: Sequence[Chosen], events: bool) -> Mappi
     shown = dict(status.document([one.narrowed for one in chosen]))
     if len(chosen) == 1:
         shown.update(details.document(chosen[0].run.spec, _places(repo, chosen[0])))
+    shown["landed"] = [msgspec.to_builtins(branch) for one in chosen for branch in _landed(repo, one)]
     shown["verdicts"] = [msgspec.to_builtins(verdict) for one in chosen for verdict in _verdicts(repo, one)]
     if events:
         shown["events"] = [
@@ -115,6 +126,12 @@ def _document(repo: Repository, chosen: Sequence[Chosen], events: bool) -> Mappi
             for event in _events(repo, one.run, None if one.whole else {worker.worker for worker in one.workers})
         ]
     return shown
+
+
+def _landed(repo: Repository, one: Chosen) -> list[Landed]:
+    """How the workers that are shown have landed."""
+    shown = {worker.worker for worker in one.workers}
+    return [branch for branch in merges.of_run(repo, one.run.spec.run) if branch.worker in shown]
 
 
 def _verdicts(repo: Repository, one: Chosen) -> Iterator[Verdict]:

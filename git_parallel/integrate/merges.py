@@ -11,7 +11,7 @@ from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository
 from git_parallel.integrate import verdicts
 from git_parallel.integrate.plan import Branch, Merge, decode, encode
-from git_parallel.layout import MERGES, MergeFiles, State, merge_ref
+from git_parallel.layout import MERGES, MergeFiles, State, merge_ref, run_ref
 from git_parallel.render import text
 from git_parallel.store import refs
 from git_parallel.store.objects import batch
@@ -19,6 +19,7 @@ from git_parallel.store.record import Chain, Entry, merge_chain, run_chain
 from git_parallel.supervisor import files, liveness
 
 _FILE = "merge.json"
+_LANDED = ("Worker", "Commit", "Target", "Merge")  # trailers of a landing in a run's record
 
 
 def chains(merge: Merge, branches: Sequence[Branch], *, known_runs: Sequence[str]) -> list[Chain]:
@@ -115,6 +116,34 @@ def short(target: str) -> str:
 
 
 # --- reading -----------------------------------------------------------------------------------------
+
+
+class Landed(msgspec.Struct, frozen=True):
+    """A worker's branch that landed on ``target`` as ``commit``; ``undone``: the landing was taken back since."""
+
+    worker: int
+    commit: str
+    target: str
+    merge: str
+    undone: bool = False
+
+
+def of_run(repo: Repository, run: str) -> list[Landed]:
+    """What of a run has landed, the oldest first, from its record and those of the landings. Two git calls."""
+    form = "--format=" + "".join(f"%(trailers:key=Architect-{key},valueonly)" for key in _LANDED)
+    wanted = ("--first-parent", "--reverse", "--no-show-signature", "--grep=^Architect-Event: landing$")
+    rows = repo.common.run("log", "-z", *wanted, form, run_ref(run), "--", ok=(0, 128)).fields
+    told = [row.split("\n")[: len(_LANDED)] for row in rows]
+    found = [Landed(int(worker), commit, target, merge) for worker, commit, target, merge in told]
+    ids = list(dict.fromkeys(one.merge for one in found))
+    data = batch(repo, [f"{merge_ref(name)}:{_FILE}" for name in ids]) if ids else []
+    known = {name: parse(one.data) for name, one in zip(ids, data, strict=True) if one is not None}
+    return [
+        msgspec.structs.replace(one, undone=one.merge in known and known[one.merge].undone is not None)
+        for one in found
+        # Where a checkout could not follow, the record of the run says first that it landed.
+        if one.merge not in known or one.commit in {branch.commit for branch in known[one.merge].landed}
+    ]
 
 
 def newest(repo: Repository) -> str:

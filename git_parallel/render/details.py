@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from git_parallel.integrate import verdicts
+from git_parallel.integrate.merges import Landed
 from git_parallel.integrate.verdicts import Verdict
 from git_parallel.layout import HEADS, kept_ref, logs_ref, run_ref, wip_ref
 from git_parallel.plan.model import CheckResult, IgnoredFiles, Limits, RunSpec
@@ -69,8 +70,9 @@ def worker(
     now: float,
     colour: bool,
     reviews: Sequence[Verdict] = (),
+    landed: Sequence[Landed] = (),
 ) -> str:
-    """The part of ``show`` about one worker; ``reviews`` are all verdicts on it, the oldest first."""
+    """The part of ``show`` about one worker; ``reviews`` are all verdicts on it, ``landed`` how it landed: in order."""
     result = view.result
     state = text.paint(table.state(view), table.state_colour(view), colour)
     name = text.paint(f"worker {spec.run}/{view.worker}", "bold", colour)
@@ -98,6 +100,7 @@ def worker(
         *_ignored(result.ignored if result else None),
         *(("warning", warning) for warning in (result.warnings if result else ())),
         *_reviews(reviews, places.refs.get(HEADS + view.branch)),
+        *(("landed", _landing(one)) for one in landed),
     ]
     task = "".join(f"    {text.printable(line)}\n" for line in prompt.splitlines())
     return f"{name}: {state}\n{_lines(fields)}\n{task}"
@@ -148,6 +151,12 @@ def _reviews(given: Sequence[Verdict], tip: str | None) -> Iterable[tuple[str, s
             later = " (a later one counts)"
         yield "review", f"{verdicts.said(one)}{later}"
         yield from (("", line) for line in verdicts.remarks(one))
+
+
+def _landing(one: Landed) -> str:
+    """``on main as 1a2b3c4d5e6f by landing 20261129T165000Z-7f3a``."""
+    said = f"on {one.target} as {one.commit[:_SHORT]} by landing {one.merge}"
+    return f"{said} (undone since)" if one.undone else said
 
 
 def document(spec: RunSpec, places: Places) -> Mapping[str, object]:

@@ -551,6 +551,7 @@ def test_files_that_cannot_be_written_take_the_target_back(repo):
     assert kept["branches"][0]["state"] == "refused"
     trace = repo.git("log", "--first-parent", "--format=%s", f"refs/architect/runs/{run.run}").splitlines()
     assert trace[0] == "worker 1: not landed after all"
+    assert "landed:" not in repo.parallel("show", f"{run.run}/1").stdout
     repo.git("config", "--unset", "filter.never.required")
     repo.git("config", "filter.never.smudge", "cat")
     assert run.merge()[0] == 0

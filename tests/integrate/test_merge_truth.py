@@ -66,6 +66,25 @@ def test_a_branch_without_a_commit_of_its_own_lands_nothing(repo):
     assert repo.git("rev-parse", "main") == tip
 
 
+def test_show_tells_what_the_notes_tell_of_a_landing(repo):
+    ran(repo, "echo a > a", "echo b > b")
+    repo.parallel("review", "--approve", "1", "2")
+    assert "landed:" not in repo.parallel("show").stdout
+    assert merged(repo, "1")[0] == 0
+    first, at = repo.git("rev-parse", "main"), "refs/architect/merges"
+    name = repo.git("for-each-ref", "--format=%(refname:lstrip=3)", at)
+    assert f"landed:    on main as {first[:12]} by landing {name}\n" in repo.parallel("show", "1").stdout
+    assert "landed:" not in repo.parallel("show", "2").stdout
+    assert json.loads(repo.parallel("show", "--json").stdout)["landed"] == [
+        {"worker": 1, "commit": first, "target": "main", "merge": name, "undone": False}
+    ]
+    assert repo.parallel("merge", "--undo", "last").returncode == 0
+    assert merged(repo, "2", "1")[0] == 0
+    shown = repo.parallel("show", "1").stdout
+    assert f"as {first[:12]} by landing {name} (undone since)\n" in shown
+    assert shown.count("landed:") == 2
+
+
 def test_the_last_landing_has_a_name(repo):
     ran(repo, "echo a > a")
     repo.parallel("review", "--approve", "1")
