@@ -15,7 +15,7 @@ from git_parallel.plan.model import Result, RunSpec, Status, decode_result
 from git_parallel.store import objects, reading, record, refs
 from git_parallel.store.record import Entry
 from git_parallel.store.refs import Update
-from git_parallel.supervisor import files, journal, rounds, start
+from git_parallel.supervisor import files, journal, rounds
 from git_parallel.supervisor.journal import Event
 
 
@@ -38,6 +38,8 @@ def rebuild(repo: Repository, run_files: RunFiles, spec: RunSpec) -> None:
 
     Verdicts and results of earlier rounds were nowhere else. Raises ParallelError when it cannot be written.
     """
+    from git_parallel.supervisor import start  # noqa: PLC0415 (20 ms; every command after a crash imports this module)
+
     ref = run_ref(spec.run)
     with refs.locked(repo):
         torn = refs.read(repo, ref).get(ref)
