@@ -8,6 +8,7 @@ import os
 import pty
 import sys
 import time
+from pathlib import Path
 
 import at_terminal
 import pytest
@@ -149,6 +150,12 @@ def test_a_program_at_its_terminal_is_seen(script, reads):
     assert seen.reads == reads
 
 
+def test_a_program_of_nodes_has_a_name_that_people_know():
+    seen = looked_at("open('/proc/self/comm', 'w').write('MainThread'); input()", lambda seen: seen is not None)
+    assert seen is not None
+    assert seen.name == Path(sys.executable).resolve().name
+
+
 @pytest.mark.parametrize(
     "script",
     [
@@ -171,8 +178,8 @@ def test_signs_count_only_when_it_is_quiet():
     assert sign(3.0, asked="what?", notice="ding", waits=reads) == Sign("event-stream", "what?")
     assert sign(3.0, asked=None, notice="ding", waits=reads) == Sign("terminal", "ding")
     assert sign(3.0, asked=None, notice=None, waits=reads) == Sign("process", "cat (7) reads its terminal")
-    assert sign(9.9, asked=None, notice=None, waits=keys) is None
-    assert sign(10.0, asked=None, notice=None, waits=keys) == Sign("process", "tui (8) waits for keys")
+    assert sign(4.9, asked=None, notice=None, waits=keys) is None
+    assert sign(5.0, asked=None, notice=None, waits=keys) == Sign("process", "tui (8) waits for keys")
     assert sign(99.0, asked=None, notice=None, waits=None) is None
 
 
