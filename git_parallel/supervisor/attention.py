@@ -118,6 +118,8 @@ def _look(pid: int) -> Waits | None:
         device = os.makedev((number >> 8) & 0xFFF, (number & 0xFF) | ((number >> 12) & 0xFFF00))
         with open(f"/proc/{pid}/comm", errors="replace") as file:
             name = file.read().rstrip("\n")
+        if name == "MainThread":  # what Node calls its first thread
+            name = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
         calls = {task: _call(pid, int(task)) for task in os.listdir(f"/proc/{pid}/task")}
         machine = platform.machine()
         if any(call and call[0] in _READ.get(machine, ()) and _is(pid, call[1], device) for call in calls.values()):
