@@ -134,7 +134,8 @@ def of_run(repo: Repository, run: str) -> list[Landed]:
     wanted = ("--first-parent", "--reverse", "--no-show-signature", "--grep=^Architect-Event: landing$")
     rows = repo.common.run("log", "-z", *wanted, form, run_ref(run), "--", ok=(0, 128)).fields
     told = [row.split("\n")[: len(_LANDED)] for row in rows]
-    found = [Landed(int(worker), commit, target, merge) for worker, commit, target, merge in told]
+    whole = (one for one in told if len(one) == len(_LANDED) and one[0].isdecimal())
+    found = [Landed(int(worker), commit, target, merge) for worker, commit, target, merge in whole]
     ids = list(dict.fromkeys(one.merge for one in found))
     data = batch(repo, [f"{merge_ref(name)}:{_FILE}" for name in ids]) if ids else []
     known = {name: parse(one.data) for name, one in zip(ids, data, strict=True) if one is not None}
