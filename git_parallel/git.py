@@ -56,8 +56,10 @@ _UNATTENDED = {
 # power cut then leaves refs to objects that are not there. Many files at once cost one flush (git-config(1)).
 DURABLE = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=batch")
 
-# Plumbing fires none of the person's hooks and leaves no file system monitor running in a worktree.
-_PLUMBING = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0", *DURABLE)
+# Plumbing fires none of the person's hooks, leaves no file system monitor running in a worktree, and marks no file
+# there as one that git shall not look at again.
+_QUIET = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.ignoreStat=false", "gc.auto=0")
+_PLUMBING = (*(word for setting in _QUIET for word in ("-c", setting)), *DURABLE)
 
 _AT_ONCE = 4096  # bytes that every pipe takes, whether or not anybody reads yet
 

@@ -135,3 +135,13 @@ def test_supervisor_zygote_and_guard_killed_together_leave_nothing_alive(repo):
     finally:
         for one in marked():
             one.kill()
+
+
+def test_work_is_seen_where_git_is_told_to_believe_what_it_wrote(repo):
+    repo.git("config", "core.ignoreStat", "true")
+    done = repo.parallel("run", "--json", "--program", "shell", "echo more >> README")
+    assert done.returncode == 0, done.stdout
+    assert repo.git("show", "architect/parallel-1:README") == "hello\nmore"
+    assert repo.parallel("review", "--approve", "1").returncode == 0
+    assert repo.parallel("merge", "--yes").returncode == 0
+    assert (repo.path / "README").read_text() == "hello\nmore\n"
