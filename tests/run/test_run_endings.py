@@ -293,8 +293,9 @@ def test_what_was_staged_and_then_changed_is_kept(repo):
     assert [warning for warning in worker["warnings"] if ref in warning]
     index = repo.git("log", "-1", "--format=%(trailers:key=Architect-Index,valueonly)", ref)
     assert repo.git("show", f"{index}:a") == "first"
-    # What was only staged in part needs nothing beside the branch.
-    repo.parallel("run", "--program", "shell", "echo one > a; git add a; echo two > b")
+    # What was only staged in part, or staged empty, needs nothing beside the branch.
+    repo.parallel("run", "--program", "shell", "echo one > a; git add a; echo two > b; : > c; git add c; echo 3 > c")
+    assert repo.git("show", "architect/parallel-2:c") == "3"
     assert len(repo.git("for-each-ref", "refs/architect/wip").splitlines()) == 1
 
 
