@@ -269,6 +269,9 @@ def _only_staged(context: Context, job: Job, work: Work, seen: snapshots.Look) -
     git = context.repo.common
     staged = set(snapshots.change(git, seen.head_tree, tree).paths)
     changed = sorted(staged.intersection(snapshots.change(git, tree, seen.tree).paths))
+    # Some programs stage a new file empty and write it afterwards: there is nothing in it to be kept.
+    found = batch(context.repo, [f"{tree}:{path}" for path in changed])
+    changed = [path for path, one in zip(changed, found, strict=True) if one is None or one.data]
     if not changed:
         return None
     ref = wip_ref(context.spec.run, job.worker)

@@ -49,6 +49,18 @@ def test_records_cannot_be_forged(repo):
     assert "not a worker's to change" in log_of(repo)
 
 
+def test_refs_may_be_packed(repo):
+    repo.git("branch", "side")
+    repo.git("stash", "store", "-q", repo.git("stash", "create") or repo.git("commit-tree", "-m", "s", "HEAD^{tree}"))
+    task = "echo x > x; git add x; git commit -qm x; git pack-refs --all && git gc -q && git commit -q --amend -m y"
+    result = worker(repo, task)
+    assert (result["status"], log_of(repo)) == ("success", "")
+    packed = (repo.path / ".git/packed-refs").read_text()
+    for ref in ("refs/heads/side", "refs/stash", f"refs/architect/runs/{result['run']}"):
+        assert f" {ref}\n" in packed
+    assert repo.git("log", "-1", "--format=%s", "architect/parallel-1") == "y"
+
+
 def test_the_agents_own_commits_say_which_run_they_come_from(repo):
     result = worker(repo, "echo x > x; git add x; git commit -qm 'mine: x'")
     message = repo.git("log", "-1", "--format=%B", "architect/parallel-1")
