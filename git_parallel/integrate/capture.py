@@ -16,6 +16,7 @@ from msgspec import Struct
 from git_parallel import worktrees
 from git_parallel.errors import RefusedError
 from git_parallel.git import Git, Repository
+from git_parallel.integrate import nested
 from git_parallel.integrate.remains import Remains
 from git_parallel.layout import HEADS, State, kept_ref, wip_ref
 from git_parallel.store import refs, snapshots
@@ -76,7 +77,17 @@ def peek(repo: Repository, remains: Remains, *, branch_goes: bool) -> Captured:
         return Captured(head=head)
     git = worktree_git(repo, remains)
     fields = git.run("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames").fields
-    return Captured(head=head, files=len(fields), ignored=ignored(git, remains.path))
+    made = [field[3:-1] for field in fields if field.startswith("?? ") and field.endswith("/")]
+    if (at := head_now(repo, remains)) is not None:
+        made += nested.inside(git, remains.path, remains.spec.base, at)
+    return Captured(
+        head=head, files=len(fields), ignored=ignored(git, remains.path), uncaptured=tuple(_repositories(made))
+    )
+
+
+def _repositories(paths: Sequence[str]) -> list[str]:
+    """Name the repositories that lie in the worktree and go where it goes."""
+    return [f"{path}: a repository of its own" for path in dict.fromkeys(paths)]
 
 
 def worktree_git(repo: Repository, remains: Remains) -> Git:
@@ -129,7 +140,8 @@ def _with_worktree(case: _Case) -> Captured:
     snapshot = _snapshot(case, seen, staged, lost)
     change = snapshots.change(git, seen.head_tree or case.objects.tree({}), seen.tree)
     here = remains.standing == "here"
-    uncaptured = [*seen.missing, *(f"{path}: a repository of its own" for path in change.nested)]
+    inside = nested.inside(git, remains.path, remains.spec.base, seen.tree) if here else []
+    uncaptured = [*seen.missing, *_repositories([*change.nested, *inside])]
     return Captured(
         head=case.head,
         snapshot=snapshot,

@@ -10,7 +10,7 @@ from msgspec import Struct
 from git_parallel import worktrees
 from git_parallel.errors import UsageError
 from git_parallel.git import Repository
-from git_parallel.integrate import checkout, merges, plan, verdicts, workers
+from git_parallel.integrate import checkout, merges, nested, plan, verdicts, workers
 from git_parallel.integrate.plan import Merge, Strategy
 from git_parallel.integrate.workers import Candidate
 from git_parallel.layout import HEADS, State, run_ref
@@ -102,12 +102,9 @@ def prepare(repo: Repository, request: Request) -> Draft:
         for text in spec.checks
     ]
     going = {branch.handle for branch in merge.waiting}
-    doubts = [
-        doubt
-        for one in candidates
-        if one.handle in going and one.tip is not None
-        for doubt in submodules.only_here(repo, one.worktree, one.base, one.tip)
-    ]
+    landing = [(one.worktree, one.base, one.tip) for one in candidates if one.handle in going and one.tip is not None]
+    doubts = [doubt for one in landing for doubt in submodules.only_here(repo, *one)]
+    doubts += nested.doubts(repo, [(base, tip) for _, base, tip in landing])
     return Draft(merge, candidates, tuple(dict.fromkeys(foreign)) if request.checks else (), doubts)
 
 

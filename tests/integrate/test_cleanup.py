@@ -264,6 +264,19 @@ def test_what_cannot_be_captured_is_named_and_never_expires(repo, worker) -> Non
     assert {b"nested\n", b"no commit yet\n"} <= kept_contents(repo)
 
 
+def test_a_repository_whose_commit_the_branch_names_is_named_and_never_expires(repo) -> None:
+    task = "git init -q sub && cd sub && echo inner > f && git add f && git commit -q -m inner"
+    worker = ended_run(repo, task)[0]
+    said = "sub: a repository of its own"
+    assert only(cleanup(repo, "--dry-run"))["uncaptured"] == [said]
+    assert f"not captured, stays in the trash: {said}" in repo.parallel("cleanup").stdout
+    assert f"kept until you take it out: {said}" in repo.parallel("restore", "--list").stdout
+    grow_old(repo)
+    assert cleanup(repo)["purged"] == []
+    assert b"inner\n" in kept_contents(repo)
+    assert ref(repo, worker.kept) == worker.head
+
+
 def test_submodules_with_commits_of_their_own_are_named_and_never_expire(make_repo, tmp_path) -> None:
     library = make_repo("library")
     repo = make_repo("repo")

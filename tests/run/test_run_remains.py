@@ -209,6 +209,19 @@ def test_a_submodules_commit_that_only_the_worker_has_is_warned_of(repo, with_su
     assert said not in repo.parallel("review", "--approve", "1").stderr
 
 
+def test_a_repository_that_the_branch_has_only_a_commits_id_of_is_warned_of(repo):
+    worker(repo, "git init -q sub && cd sub && echo x > f && git add f && git commit -q -m inner")
+    inner = repo.git("rev-parse", "architect/parallel-1:sub")
+    said = f"warning: sub is a repository of its own: the branch names its commit {inner[:12]}, which this repository"
+    assert said in repo.parallel("review", "--approve", "1").stderr
+    assert said in repo.parallel("merge", "--dry-run").stderr
+    assert said in repo.parallel("merge", "--yes").stderr
+
+    worker(repo, "git init -q sub && cd sub && echo y > g && git add g && git commit -q -m inner")
+    repo.git("fetch", "-q", str(repo.path / ".architect-parallel-2/sub"), "HEAD")  # the commit is here now
+    assert "sub is a repository" not in repo.parallel("review", "--approve", "2").stderr
+
+
 def test_a_submodules_commit_that_others_have_is_not_warned_of(repo, with_submodule):
     with_submodule.commit("second", {"second": "2\n"})
     result = worker(repo, "git -C sub fetch -q && git -C sub checkout -q FETCH_HEAD && git commit -qam 'move sub'")

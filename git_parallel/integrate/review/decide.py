@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from git_parallel.errors import ParallelError, RaceError, UsageError
 from git_parallel.git import Repository
-from git_parallel.integrate import verdicts
+from git_parallel.integrate import nested, verdicts
 from git_parallel.integrate.verdicts import Comment, Verdict, Word
 from git_parallel.integrate.workers import Candidate
 from git_parallel.render import text
@@ -63,6 +63,7 @@ def doubts(repo: Repository, candidate: Candidate) -> list[str]:
         found.append(f"work of worker {candidate.worker} is in a snapshot, not on its branch: {result.snapshot}")
     if candidate.tip is not None:
         found += submodules.only_here(repo, candidate.worktree, candidate.base, candidate.tip)
+        found += nested.doubts(repo, [(candidate.base, candidate.tip)])
     red = [check for check in (result.check or () if result else ()) if not check.green]
     if red and result is not None and result.status == "success":
         found.append(f"a check of worker {candidate.worker} is red: {text.one_line(red[0].command)}")
