@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from git_parallel import worktrees
-from git_parallel.errors import RefusedError
+from git_parallel.errors import RaceError, RefusedError
 from git_parallel.git import Git, Repository
 from git_parallel.integrate import nested
 from git_parallel.integrate.remains import Remains
@@ -175,6 +175,8 @@ def _look(case: _Case, git: Git, scratch: str) -> tuple[Look, str | None]:
     indexed = os.path.exists(os.path.join(remains.admin, "index"))
     staged = snapshots.staged_tree(git) if indexed else None
     if indexed and staged is None:
+        if os.path.lexists(os.path.join(remains.admin, "index.lock")):
+            raise RaceError("its index was locked meanwhile")
         raise RefusedError(
             "its worktree has unresolved conflicts in the index",
             f"resolve them, or: git -C '{remains.path}' reset",

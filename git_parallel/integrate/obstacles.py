@@ -62,6 +62,13 @@ def worktree(repo: Repository, remains: Remains, here: str | None) -> Obstacle |
             )
         finish = f"git -C '{path}' {operation} --abort" if operation != "bisect" else f"git -C '{path}' bisect reset"
         return Obstacle("operation", f"a {operation} is in progress in its worktree", f"finish it, or: {finish}")
+    lock = os.path.join(remains.admin, "index.lock")
+    if os.path.lexists(lock):
+        return Obstacle(
+            "index_locked",
+            f"the index of its worktree is locked by '{lock}'",
+            f"if no other git is at work in '{path}', remove that file, and try again",
+        )
     return _missing(repo, remains) if remains.standing == "gone" else None
 
 

@@ -146,6 +146,18 @@ def test_unresolved_conflicts_without_an_operation(repo, worker) -> None:
     assert worker.git("ls-files", "-u").count("\n") == 2
 
 
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_an_index_that_is_locked(repo, worker, options) -> None:
+    lock = Path(worker.git("rev-parse", "--absolute-git-dir")) / "index.lock"
+    lock.touch()
+    said = refused(repo, "index_locked", *options)
+    assert said["message"] == f"the index of its worktree is locked by '{lock}'"
+    assert "remove that file" in said["hint"]
+    assert untouched(worker)
+    lock.unlink()
+    assert only(cleanup(repo))["action"] == "removed"
+
+
 @pytest.mark.parametrize("entry", ["kept", "pruned"])
 def test_a_directory_that_is_something_else_now(repo, worker, entry) -> None:
     os.rename(worker.path, repo.path.parent / "moved")
