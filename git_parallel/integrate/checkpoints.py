@@ -55,7 +55,7 @@ def at(repo: Repository, item: Restorable, when: str, now: float) -> Restorable:
         raise ParallelError(
             f"nothing was captured of {item.handle} by then", f"see when: git parallel restore --list {item.handle}"
         )
-    return replace(item, snapshot=found, head=found.head, kept=None)
+    return replace(item, snapshot=found, head=found.head, tip=None, kept=None)  # not where its branch is now
 
 
 def chosen(known: Sequence[Snapshot], when: str, seconds: float) -> Snapshot | None:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from git_parallel import worktrees
 from git_parallel.errors import ParallelError, RaceError, RefusedError, UsageError
 from git_parallel.git import Git, Repository
-from git_parallel.integrate import removal
+from git_parallel.integrate import remains, removal
 from git_parallel.integrate.restorable import Restorable
 from git_parallel.layout import HEADS, State
 from git_parallel.store import record, refs, snapshots
@@ -56,7 +56,7 @@ def restore_branch(repo: Repository, item: Restorable, name: str | None = None) 
     One that is there already and holds that tip is left as it is. Raises RefusedError when another branch
     has the name, ParallelError when the commit is not in this repository.
     """
-    head = _head(repo, item)
+    head = _last(repo, item, _head(repo, item))
     branch = name or item.branch
     if branch is None:
         raise UsageError(f"nobody knows the branch of {item.handle}", "give it a name: --branch NAME")
@@ -81,7 +81,7 @@ def _head(repo: Repository, item: Restorable) -> str:
         raise ParallelError(
             f"nothing is kept of {item.handle}", "see what can be brought back: git parallel restore --list"
         )
-    if not repo.common.succeeds("cat-file", "-e", f"{item.head}^{{commit}}"):
+    if repo.common.run("cat-file", "-e", f"{item.head}^{{commit}}", ok=(0, 1, 128)).returncode:
         raise ParallelError(
             f"the commit of {item.handle} ({item.head[:10]}) is not in this repository",
             "it is in the repository that the run was made in; to get it from there: git parallel fetch <remote>",
@@ -90,12 +90,34 @@ def _head(repo: Repository, item: Restorable) -> str:
 
 
 def _already_there(repo: Repository, item: Restorable, branch: str, tip: str, head: str) -> Restored:
-    if tip != head and not repo.common.succeeds("merge-base", "--is-ancestor", head, tip):
+    if not _holds(repo, tip, head):
         raise RefusedError(
             f"branch {branch} exists and does not hold the work of {item.handle} ({head[:10]})",
             f"give it another name: git parallel restore {item.handle} --branch NAME",
         )
+    # The worker may have been somewhere else than on its branch; any branch made from the base holds that one then.
+    elsewhere = item.snapshot.head if item.snapshot is not None and branch != item.branch else None
+    if elsewhere is not None and not _holds(repo, tip, elsewhere):
+        raise RefusedError(
+            f"branch {branch} exists and does not hold the work of {item.handle}, whose HEAD was at {elsewhere[:10]}",
+            f"give that commit a name: git branch NAME {elsewhere[:10]}",
+        )
     return Restored(item, branch, tip)
+
+
+def _last(repo: Repository, item: Restorable, head: str) -> str:
+    """Where the worker's branch is, if that is still its own and has gone on from what its run knew it at."""
+    if item.tip in (None, head):
+        return head
+    try:
+        (found,) = remains.find(repo, [item.address])
+    except ParallelError:  # nobody knows the run
+        return head
+    return found.tip if found.tip is not None and _holds(repo, found.tip, head) else head
+
+
+def _holds(repo: Repository, tip: str, commit: str) -> bool:
+    return tip == commit or repo.common.succeeds("merge-base", "--is-ancestor", commit, tip)
 
 
 def _create(repo: Repository, item: Restorable, branch: str, head: str) -> None:

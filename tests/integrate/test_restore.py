@@ -106,6 +106,24 @@ def test_a_branch_that_is_there_is_left_as_it_is(repo, worker) -> None:
     assert (done["created"], done["head"]) == (False, later)
 
 
+def test_a_branch_that_holds_only_what_the_worker_had_at_its_end_is_not_its_branch(repo, worker) -> None:
+    later = worker.commit("more", "more.txt", "more\n")
+    repo.git("merge", "-q", "--ff-only", worker.head)
+    said = complaint(repo, "1", "--branch", "main", code=5)
+    assert f"branch main exists and does not hold the work of {worker.handle} ({later[:10]})" in said
+    assert f"git parallel restore {worker.handle} --branch NAME" in said
+    assert restore(repo, "1", "--branch", "copy")["head"] == ref(repo, "copy") == later
+
+
+def test_any_branch_holds_a_worker_that_left_its_own_without_a_commit(repo) -> None:
+    task = "git checkout -q --detach; echo x > x; git add x; git commit -q -m x; git rev-parse HEAD > ../id"
+    worker = ended_run(repo, task)[0]
+    away = (worker.path.parent / "id").read_text()[:10]
+    said = complaint(repo, "1", "--branch", "main", code=5)
+    assert f"does not hold the work of {worker.handle}, whose HEAD was at {away}" in said
+    assert f"git branch NAME {away}" in said
+
+
 @pytest.mark.parametrize("name", ["main", "bad..name", "main/below", ""])
 def test_a_name_that_cannot_be_is_refused(repo, worker, name) -> None:
     cleanup(repo)
