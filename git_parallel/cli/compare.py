@@ -63,7 +63,7 @@ def _range_diff(repo: Repository, pair: tuple[str, str]) -> int:
     for one in chosen:
         if one.tip is None:
             raise errors.ParallelError(
-                f"the branch of worker {one.worker} is gone", f"get it back with: git parallel restore {one.handle}"
+                f"worker {one.worker} has no commits to compare: {one.gone}", f"get it back with: {one.back}"
             )
         if one.tip == one.base:
             raise errors.ParallelError(f"worker {one.worker} has no commit of its own")

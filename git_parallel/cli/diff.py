@@ -12,6 +12,7 @@ import click
 from git_parallel.cli import _common, _runs
 from git_parallel.errors import ParallelError
 from git_parallel.git import Git, Repository
+from git_parallel.integrate import owners
 from git_parallel.layout import HEADS, State
 from git_parallel.store import refs
 from git_parallel.supervisor.view import RunView, WorkerView
@@ -46,6 +47,12 @@ def command(arguments: Sequence[str]) -> int:
             f"worker {worker.worker} has no worktree to compare: it is {worker.state}",
             f"see how it stands with: git parallel status {run.spec.run}",
         )
+    away = owners.given_away(repo, run.spec.run, [run.spec.job(worker.worker)])
+    if worker.worktree in away:
+        raise ParallelError(
+            f"worker {worker.worker} of run {run.spec.run} has no worktree to compare: its number was given away",
+            f"its work under another name: git parallel restore {run.spec.run}/{worker.worker} --branch NAME",
+        )
     return _at_work(repo, run, worker, rest)
 
 
@@ -68,7 +75,10 @@ def _recorded(repo: Repository, run: RunView, worker: WorkerView, rest: Sequence
         ref = HEADS + result.branch
         now = refs.read(repo, ref).get(ref)
         if now is not None and now != tip:
-            _common.say("note", f"'{result.branch}' has moved since; this is what the worker left at {tip[:12]}")
+            away = owners.given_away(repo, run.spec.run, [run.spec.job(worker.worker)], {result.branch})
+            successor = away.get(result.branch)
+            what = f"is {successor}'s now" if successor is not None else "has moved since"
+            _common.say("note", f"'{result.branch}' {what}; this is what the worker left at {tip[:12]}")
     if tip == result.base:
         _common.say("note", f"worker {worker.worker} changed nothing")
     return _here(repo).show("diff", f"{result.base}...{tip}", *rest)

@@ -15,7 +15,7 @@ from git_parallel.cli import _common, _runs, status
 from git_parallel.cli._runs import Chosen
 from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository
-from git_parallel.integrate import merges, verdicts
+from git_parallel.integrate import merges, owners, verdicts
 from git_parallel.integrate.merges import Landed
 from git_parallel.integrate.verdicts import Verdict
 from git_parallel.layout import HEADS, State, kept_ref, logs_ref, run_ref, wip_ref
@@ -95,11 +95,27 @@ def _places(repo: Repository, one: Chosen) -> Places:
     for worker in one.workers:
         names += [HEADS + worker.branch, wip_ref(run, worker.worker), kept_ref(run, worker.worker)]
     files = State(repo.common_dir).run(run).top
+    there = refs.read(repo, *names)
+    away = _away(repo, one, there)
     return Places(
-        refs=refs.read(repo, *names),
-        worktrees=frozenset(worker.worker for worker in one.workers if os.path.isdir(worker.worktree)),
+        refs={ref: oid for ref, oid in there.items() if ref.removeprefix(HEADS) not in away},
+        worktrees=frozenset(
+            worker.worker for worker in one.workers if worker.worktree not in away and os.path.isdir(worker.worktree)
+        ),
         files=files if os.path.isdir(files) else None,
+        away=away,
     )
+
+
+def _away(repo: Repository, one: Chosen, there: Mapping[str, str]) -> owners.Away:
+    """The branches and worktrees that are another run's now."""
+    shown = {worker.worker for worker in one.workers}
+    moved = {
+        worker.branch
+        for worker in one.workers
+        if (tip := there.get(HEADS + worker.branch)) and worker.result is not None and worker.result.head != tip
+    }
+    return owners.given_away(repo, one.run.spec.run, [job for job in one.run.spec.jobs if job.worker in shown], moved)
 
 
 def _events(repo: Repository, run: RunView, numbers: set[int] | None) -> list[dict[str, Any]]:

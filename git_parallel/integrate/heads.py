@@ -70,7 +70,7 @@ def present(
 
 
 def _absence(candidate: Candidate) -> str:
-    return "its branch is gone" if candidate.ended else f"it is {candidate.state} and has no branch"
+    return candidate.gone if candidate.ended else f"it is {candidate.state} and has no branch"
 
 
 def _branch(candidate: Candidate, note: str | None = None) -> Head:

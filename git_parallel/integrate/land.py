@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from git_parallel.errors import ParallelError, RefusedError
 from git_parallel.git import Repository
-from git_parallel.integrate import advance, merged, merges, message, resolve, verdicts
+from git_parallel.integrate import advance, merged, merges, message, resolve, verdicts, workers
 from git_parallel.integrate.chain import Chain, ImpossibleError
 from git_parallel.integrate.landing import Landing
 from git_parallel.integrate.person import Answer, Link, Person
 from git_parallel.integrate.plan import Branch, Merge, encode
-from git_parallel.layout import HEADS, State
+from git_parallel.layout import State
 from git_parallel.render import text
-from git_parallel.store import reading, refs
+from git_parallel.store import refs
 from git_parallel.store.objects import Objects
 from git_parallel.supervisor import files, liveness
 
@@ -184,19 +184,13 @@ def reject_siblings(repo: Repository, merge: Merge) -> list[str]:
     """Reject the other workers of tasks that have landed; return what was done."""
     said = []
     for branch in merge.landed:
-        kept = reading.read(repo, branch.run)
-        if kept is None:
-            continue
         landed = {other.worker for other in merge.landed if other.run == branch.run}
-        jobs = [job for job in kept.spec().jobs if job.task == branch.task and job.worker not in landed]
-        tips = refs.read(repo, *(HEADS + job.branch for job in jobs))
-        for job in jobs:
-            tip = tips.get(HEADS + job.branch)
-            if tip is None:
+        for one in workers.gather(repo, [branch.run]):
+            if one.job.task != branch.task or one.worker in landed or one.tip is None:
                 continue
             why = f"worker {branch.worker} of the same task has landed"
-            verdicts.give(repo, branch.run, job.worker, "rejected", tip, message=why, explicit=True)
-            said.append(f"worker {job.worker} is rejected: {why}")
+            verdicts.give(repo, one.run, one.worker, "rejected", one.tip, message=why, explicit=True)
+            said.append(f"worker {one.worker} is rejected: {why}")
     return said
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository
+from git_parallel.integrate import owners
 from git_parallel.layout import HEADS, State, away_ref, branch_name
 from git_parallel.plan.model import Job, Result, RunSpec, Task
 from git_parallel.store import handles, reading, refs
@@ -27,7 +28,8 @@ class Candidate(Struct, frozen=True):
     """A worker and its branch. ``branch`` is a full ref name, ``tip`` its commit, or None when it is gone.
 
     For a run that came from another clone, ``branch`` is the ref that stands for the branch here.
-    ``state`` is one of section 5's states, or ``interrupted`` when the supervisor died while it worked;
+    When its number was given away, the branch counts as gone, and ``successor`` is the handle of the worker that has
+    the name now. ``state`` is one of section 5's states, or ``interrupted`` when the supervisor died while it worked;
     ``base`` the commit it started from.
     """
 
@@ -40,6 +42,7 @@ class Candidate(Struct, frozen=True):
     base: str
     worktree: str
     state: str
+    successor: str | None = None
 
     @property
     def handle(self) -> str:
@@ -62,6 +65,18 @@ class Candidate(Struct, frozen=True):
     @property
     def ended(self) -> bool:
         return self.state == "ended"
+
+    @property
+    def gone(self) -> str:
+        """Why it has no tip though it has ended."""
+        if self.successor is not None:
+            return f"its number was given away: '{self.name}' is {self.successor}'s now"
+        return "its branch is gone"
+
+    @property
+    def back(self) -> str:
+        """The command that brings its branch back."""
+        return f"git parallel restore {self.handle}{' --branch NAME' if self.successor is not None else ''}"
 
 
 def gather(
@@ -90,7 +105,22 @@ def gather(
     away = {one.run for one in wanted if not os.path.isfile(State(repo.common_dir).run(one.run).spec)}
     stand_ins = {away_ref(one.run, one.name) for one in wanted if one.run in away}
     tips = refs.read(repo, *{one.branch for one in wanted}, *stand_ins)
-    return [_away(repo, one, tips) if one.run in away else replace(one, tip=tips.get(one.branch)) for one in wanted]
+    found = [_away(repo, one, tips) if one.run in away else replace(one, tip=tips.get(one.branch)) for one in wanted]
+    return _own(repo, found)
+
+
+def _own(repo: Repository, found: Sequence[Candidate]) -> list[Candidate]:
+    """Take the branches from those whose number was given away: what is on them is not their work."""
+    there = [one for one in found if one.tip is not None and one.branch.startswith(HEADS)]
+    lost: dict[str, owners.Away] = {}
+    for run in {one.run for one in there}:
+        of_run = [one for one in there if one.run == run]
+        moved = {one.name for one in of_run if one.result is not None and one.result.head != one.tip}
+        lost[run] = owners.given_away(repo, run, [one.job for one in of_run], moved)
+    return [
+        replace(one, tip=None, successor=away[one.name]) if one.name in (away := lost.get(one.run, {})) else one
+        for one in found
+    ]
 
 
 def _away(repo: Repository, one: Candidate, tips: Mapping[str, str]) -> Candidate:

@@ -29,12 +29,14 @@ class Places(Struct, frozen=True):
     """Where a run's things lie now.
 
     ``refs`` are those that exist, with their values; ``worktrees`` the workers whose worktree exists;
-    ``files`` the directory of the live files, None when it is gone.
+    ``files`` the directory of the live files, None when it is gone; ``away`` the branches and worktrees that are
+    another run's now (:func:`git_parallel.integrate.owners.given_away`), which are not among the others.
     """
 
     refs: Mapping[str, str]
     worktrees: frozenset[int]
     files: str | None
+    away: Mapping[str, str | None]
 
 
 def run(shown: RunView, places: Places, *, now: float, colour: bool) -> str:
@@ -80,7 +82,8 @@ def worker(
     seconds = table.elapsed(view, now)
     fields = [
         ("branch", _branch(view, places)),
-        ("worktree", view.worktree if view.worker in places.worktrees else f"{view.worktree} (not there)"),
+        ("", _back(spec.run, view, places)),
+        ("worktree", _worktree(view, places)),
         ("snapshot", _where(wip_ref(spec.run, view.worker), places)),
         ("kept", _where(kept_ref(spec.run, view.worker), places)),
         ("model", view.model),
@@ -173,11 +176,27 @@ def document(spec: RunSpec, places: Places) -> Mapping[str, object]:
 def _branch(view: WorkerView, places: Places) -> str:
     head = view.result.head if view.result else None
     now = places.refs.get(HEADS + view.branch)
+    if (successor := places.away.get(view.branch)) is not None:
+        was = "" if head is None else f"; was at {head[:_SHORT]}"
+        return f"{view.branch} (given away: it is {successor}'s now{was})"
     if now is None:
         return f"{view.branch} (not there)" if head is None else f"{view.branch} (gone; was at {head[:_SHORT]})"
     if head is None or head == now:
         return f"{view.branch} at {now[:_SHORT]}"
     return f"{view.branch} at {now[:_SHORT]} (the worker left it at {head[:_SHORT]})"
+
+
+def _back(run: str, view: WorkerView, places: Places) -> str | None:
+    """What brings the work of a worker back whose number was given away."""
+    if places.away.get(view.branch) is None or view.result is None or view.result.head is None:
+        return None
+    return f"its work under another name: git parallel restore {run}/{view.worker} --branch NAME"
+
+
+def _worktree(view: WorkerView, places: Places) -> str:
+    if (successor := places.away.get(view.worktree)) is not None:
+        return f"{view.worktree} (given away: it is {successor}'s now)"
+    return view.worktree if view.worker in places.worktrees else f"{view.worktree} (not there)"
 
 
 def _where(ref: str, places: Places) -> str | None:

@@ -44,9 +44,11 @@ def refusal(candidate: Candidate) -> UsageError | None:
             f"wait for it with: git parallel wait {candidate.run}",
         )
     if candidate.tip is None:
+        away = candidate.successor is not None
+        gone = candidate.gone if away else f"'{candidate.name}' does not exist"
         return UsageError(
-            f"worker {candidate.worker} has no branch to review: '{candidate.name}' does not exist",
-            f"if it was cleaned up, get it back with: git parallel restore {candidate.handle}",
+            f"worker {candidate.worker} has no branch to review: {gone}",
+            f"{'its work under another name' if away else 'if it was cleaned up, get it back with'}: {candidate.back}",
         )
     return None
 
