@@ -141,14 +141,14 @@ def of_run(repo: Repository, run: str) -> dict[int, list[Verdict]]:
     return of_record(read(repo, run))
 
 
+def standing(verdicts: Sequence[Verdict], tip: str | None) -> Verdict | None:
+    """The verdict that stands: for this head, or the newest one as it was given, where the branch is gone."""
+    return current(verdicts, tip) if tip is not None else next(reversed(verdicts), None)
+
+
 def current(verdicts: Sequence[Verdict], tip: str | None) -> Verdict | None:
     """The newest verdict that was given for exactly this head; None when there is none."""
     return next((verdict for verdict in reversed(verdicts) if verdict.head == tip), None)
-
-
-def voided(verdicts: Sequence[Verdict], tip: str | None) -> Verdict | None:
-    """The newest verdict, when the branch has moved since: it no longer counts."""
-    return verdicts[-1] if verdicts and verdicts[-1].head != tip else None
 
 
 def said(given: Verdict) -> str:

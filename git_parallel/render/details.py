@@ -147,11 +147,11 @@ def events(found: Iterable[Mapping[str, Any]]) -> str:
 
 def _reviews(given: Sequence[Verdict], tip: str | None) -> Iterable[tuple[str, str]]:
     """The verdicts as they were given; where the branch stands says which of them still counts."""
-    counts = verdicts.current(given, tip)
+    counts = verdicts.standing(given, tip)
     for one in given:
-        later = "" if one is counts or tip is None else f" (void: the branch is at {tip[:_SHORT]})"
-        if one.head == tip and one is not counts:
-            later = " (a later one counts)"
+        later = "" if one is counts else " (a later one counts)"
+        if tip is not None and one.head != tip:
+            later = f" (void: the branch is at {tip[:_SHORT]})"
         yield "review", f"{verdicts.said(one)}{later}"
         yield from (("", line) for line in verdicts.remarks(one))
 

@@ -233,9 +233,14 @@ def listing(found: Sequence[Facts], *, width: int, colour: bool) -> str:
         Column("check", [one or table.NOTHING for one in checks], rank=3),
         Column("behind", [_age(one) for one in found], rank=4, right=True),
         Column("task", [text.fit(one.candidate.task.title, 60) for one in found], rank=5, least=12),
-        Column("branch", [text.fit(one.candidate.name, 60) for one in found], rank=6, least=20),
+        Column("branch", [_branch(one.candidate) for one in found], rank=6, least=20),
     ]
     return "".join(f"{line}\n" for line in table.lay_out(columns, width=width, colour=colour))
+
+
+def _branch(one: Candidate) -> str:
+    gone = " (given away)" if one.successor is not None else " (gone)" if one.tip is None and one.ended else ""
+    return f"{text.fit(one.name, 60)}{gone}"
 
 
 def _changes(facts: Facts) -> str:

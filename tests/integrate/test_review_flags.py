@@ -201,6 +201,27 @@ def test_a_verdict_that_is_void_is_listed_as_void(repo):
     assert repo.parallel("review", "--porcelain").stdout.split("\t")[5] == "void"
 
 
+def test_a_verdict_stays_what_it_was_when_the_branch_is_gone(repo):
+    document = started(repo, "echo a > a", "echo b > b")
+    run, head = document["run"], document["workers"][0]["head"]
+    repo.parallel("review", "--reject", "1", "--approve", "2")
+    repo.parallel("review", "--approve", "1")
+    assert repo.parallel("merge", "--yes").returncode == 0
+    assert repo.parallel("cleanup", f"{run}/1").returncode == 0
+    gone, there = repo.parallel("review", "--list", run).stdout.splitlines()[1:]
+    assert ("approved" in gone, gone.endswith(" architect/parallel-1 (gone)")) == (True, True)
+    assert ("approved" in there, there.endswith(" architect/parallel-2")) == (True, True)
+    listed = json.loads(repo.parallel("review", "--json", run).stdout)["workers"][0]
+    assert (listed["verdict"], listed["void"], listed["head"]) == ("approved", None, None)
+    fields = repo.parallel("review", "--porcelain", run).stdout.splitlines()[0].split("\t")
+    assert fields[5:8] == ["approved", "-", head]
+    shown = repo.parallel("show", f"{run}/1").stdout
+    assert shown.count("void") == 0
+    assert shown.count("(a later one counts)") == 1
+    started(repo, "echo new > new")
+    assert "architect/parallel-1 (given away)" in repo.parallel("review", "--list", run).stdout
+
+
 def test_json_of_verdicts_just_given_has_only_those_workers(repo):
     started(repo, "echo a > a", "echo b > b")
     document = json.loads(repo.parallel("review", "--reject", "2", "-m", "no", "--json").stdout)

@@ -69,7 +69,7 @@ def test_a_later_commit_voids_it(repo):
 
     found = verdicts.of_run(here, run)[1]
     assert verdicts.current(found, tip) is None
-    assert verdicts.voided(found, tip) == found[-1]
+    assert verdicts.standing(found, None) == found[-1]
     assert verdicts.current(found, head) == found[-1]
 
 

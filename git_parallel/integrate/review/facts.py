@@ -33,8 +33,9 @@ class Facts(Struct, frozen=True):
     ``fork`` is where its branch left the base, from where its change is shown. ``commits`` is how many it has
     since, ``later`` how many of them came after the worker's end (None: the branch was rewritten since).
     ``age`` is how many commits the target (a short name) moved since the base, None when there is no target.
-    ``outside`` are changed paths that the task did not allow. ``verdict`` stands for this head; ``void`` is the
-    newest one when it was given for another. ``target_paths`` conflict with the target (None: not known).
+    ``outside`` are changed paths that the task did not allow. ``verdict`` stands for this head, or is the newest one
+    where the branch is gone; ``void`` is the newest one when it was given for another head. ``target_paths`` conflict
+    with the target (None: not known).
     """
 
     candidate: Candidate
@@ -66,11 +67,12 @@ def gather(repo: Repository, candidate: Candidate, given: Sequence[Verdict]) -> 
     """Look at one worker, without its conflicts (see :func:`with_conflicts`); ``given`` are all verdicts on it."""
     tip, task = candidate.tip, candidate.task
     target = candidate.spec.target
+    stands = verdicts.standing(given, tip)
     facts = Facts(
         candidate,
         fork=candidate.base,
-        verdict=verdicts.current(given, tip),
-        void=verdicts.voided(given, tip) if verdicts.current(given, tip) is None else None,
+        verdict=stands,
+        void=given[-1] if given and stands is None else None,
         history=tuple(given),
         target=target.removeprefix(HEADS) if target else None,
     )
