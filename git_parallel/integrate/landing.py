@@ -141,9 +141,21 @@ class Landing:
         return (self.merge.batch or unasked) and not self._single
 
     def _round(self, branches: Sequence[Branch]) -> None:
-        links = self._agreed_to(self._checked(self._compared(self._built(branches))))
-        if not links:
-            return
+        built = self._built(branches)
+        parked = [branch for branch in branches if branch.state == "parked"]
+        links = self._agreed_to(self._checked(self._compared(built)))
+        if len(links) < len(built):
+            self._plan_again(parked)
+        if links:
+            self._land(branches, parked, links)
+
+    def _plan_again(self, branches: Sequence[Branch]) -> None:
+        """Plan these once more: what did not go together with a branch that does not land may well go without it."""
+        for branch in branches:
+            if branch not in self._declined:
+                branch.settle("waiting")
+
+    def _land(self, branches: Sequence[Branch], parked: Sequence[Branch], links: Sequence[Link]) -> None:
         try:
             self._advance(links)
         except RaceError:
@@ -151,11 +163,10 @@ class Landing:
             if self._races > _MOST_RACES:
                 raise
             # What did not merge may do so now, and the other way round; approvals bind to the head and stay.
-            for branch in branches:
-                if branch.state in ("parked", "skipped") and branch not in self._declined:
-                    branch.settle("waiting")
+            self._plan_again([branch for branch in branches if branch.state in ("parked", "skipped")])
             self.person.noted(f"{merges.short(self.merge.target)} moved meanwhile: planning again on top of it")
         except OverlapError as error:
+            self._plan_again(parked)
             if len(links) > 1:
                 self._single = True  # one of them may be in nobody's way
                 return

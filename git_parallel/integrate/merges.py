@@ -101,7 +101,7 @@ def note(merge: Merge, branch: Branch) -> str:
         f"Parallel-Merge: {merge.merge}",
         f"Worker: {branch.handle}",
         f"Task: {text.one_line(branch.title)}",
-        f"Landed: on {short(merge.target)} at {branch.onto[:12]} ({merge.strategy})",
+        f"Landed: on {short(merge.target)}, after {branch.onto[:12]} ({merge.strategy})",
         f"Review: approved by {branch.by} on {verdicts.when(branch.at or '')}"
         if branch.by
         else "Review: none (--no-review)",

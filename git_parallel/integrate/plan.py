@@ -50,10 +50,11 @@ class Checked(msgspec.Struct, frozen=True, omit_defaults=True):
 class Branch(msgspec.Struct, kw_only=True):
     """One branch on its way to the target. ``head`` is the commit that was approved.
 
-    ``depends`` are the ids of tasks of the same run that must have landed before. ``onto`` and ``commit``
-    are the target before and after it landed. ``why`` explains every state but ``waiting`` and ``landed``;
-    ``files`` are the paths of a conflict or in the way. ``resolution`` is the commit with what a person made of its
-    conflicts, which the landing's record keeps.
+    ``verdict`` is the one that stands for exactly this head, given by ``by`` at ``at``, or None; ``no-review`` where
+    landing without one was asked for. ``depends`` are the ids of tasks of the same run that must have landed before.
+    ``onto`` and ``commit`` are the target before and after it landed. ``why`` explains every state but ``waiting`` and
+    ``landed``; ``files`` are the paths of a conflict or in the way. ``resolution`` is the commit with what a person
+    made of its conflicts, which the landing's record keeps.
     """
 
     run: str
@@ -69,7 +70,7 @@ class Branch(msgspec.Struct, kw_only=True):
     cost: float | None = None
     status: str | None = None
     depends: tuple[str, ...] = ()
-    verdict: Literal["approved", "no-review"] = "approved"
+    verdict: Literal["approved", "rejected", "changes", "no-review"] | None = None
     by: str | None = None
     at: str | None = None
     message: str | None = None
@@ -206,6 +207,7 @@ def _judge(branch: Branch, one: Candidate, given: Sequence[Verdict], *, review: 
     elif verdict is not None and verdict.verdict == "approved":
         branch.verdict, branch.by, branch.at = "approved", verdict.by, verdict.at
     elif verdict is not None:
+        branch.verdict, branch.by, branch.at = verdict.verdict, verdict.by, verdict.at
         word = "rejected" if verdict.verdict == "rejected" else "sent back"
         branch.settle(passed, f"{word} by {verdict.by}")
     elif not review:
@@ -275,7 +277,7 @@ def _document(branch: Branch) -> dict[str, Any]:
         "worker": branch.worker,
         "branch": branch_name(branch.branch),
         "head": branch.head or None,
-        "verdict": branch.verdict if branch.state not in ("refused",) or branch.by else None,
+        "verdict": branch.verdict,
         "state": branch.state,
         "why": branch.why,
         "files": branch.files,

@@ -83,6 +83,7 @@ def test_without_review_must_be_said_and_is_recorded(repo):
     verdicts.give(run.where, RUN, 2, "rejected", run.heads[1])
     code, document, _ = run.merge()
     assert run.states(document) == {1: "skipped", 2: "skipped"}
+    assert [branch["verdict"] for branch in document["branches"]] == [None, "rejected"]
     code, document, _ = run.merge("--no-review")
     assert (code, run.states(document)) == (0, {1: "landed", 2: "skipped"}), "a rejected branch stays rejected"
     assert document["branches"][0]["verdict"] == "no-review"

@@ -289,3 +289,21 @@ def test_a_conflict_with_earlier_branches_of_the_same_landing_stops_after_they_h
     run = landable(repo, {"a": "1\n"}, {"f": "one\n"}, {"f": "two\n"})
     code, document, _ = run.merge("--stop")
     assert (code, run.states(document)) == (3, {1: "landed", 2: "landed", 3: "waiting"})
+
+
+def test_what_conflicts_only_with_a_branch_that_is_refused_lands(repo):
+    run = landable(repo, {"a": "1\n", "README": "1\n"}, {"a": "2\n"}, {"other": "3\n"})
+    repo.write("README", "mine\n")
+    code, document, said = run.merge("--yes")
+    assert (code, run.states(document)) == (5, {1: "refused", 2: "landed", 3: "landed"}), said
+    assert tree_on_disk(repo.path)["a"] == b"2\n"
+    assert tree_on_disk(repo.path)["README"] == b"mine\n"
+    assert recorded(repo, document["merge"])["state"] == "ended"
+
+
+def test_what_conflicts_only_with_a_branch_that_is_red_lands(repo):
+    run = landable(repo, {"ok": "0\n"}, {"a": "1\n", "bad": "1\n"}, {"a": "2\n"}, {"a": "3\n"})
+    code, document, said = run.merge("--yes", "--batch", "--check", "test ! -e bad")
+    assert (code, run.states(document)) == (4, {1: "landed", 2: "red", 3: "landed", 4: "parked"}), said
+    assert tree_on_disk(repo.path)["a"] == b"2\n"
+    assert recorded(repo, document["merge"])["state"] == "ended"
