@@ -72,8 +72,8 @@ def _leave(code: int) -> NoReturn:
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except (OSError, ValueError):
-        sys.exit(code)  # which says what cannot be written
+    except (OSError, ValueError):  # most likely said already
+        code = code or 128
     os._exit(code)
 
 

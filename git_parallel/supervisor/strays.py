@@ -39,9 +39,9 @@ def orphans(worktrees: Sequence[str]) -> list[psutil.Process]:
 
 
 def git_at_work(tops: Sequence[str]) -> bool:
-    """Whether a git command works below ``tops``, by its directory or words; not one that started us, nor ours."""
+    """Whether a git command works below ``tops``, by its directory or words; none of ours, and none above us."""
     real = [os.path.realpath(top) for top in tops]
-    above = {process.pid for process in psutil.Process().parents()}
+    above = {os.getpid(), *(process.pid for process in psutil.Process().parents())}
     for process in psutil.process_iter():
         try:
             if process.pid in above or process.ppid() == os.getpid() or not process.name().startswith("git"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -28,7 +29,10 @@ def test_closed_descriptors_are_no_trouble(repo, closed):
 def test_what_cannot_be_written_is_an_error(repo):
     for words in ("--version", "config", "config --json"):
         command = f"'{sys.executable}' -m git_parallel {words} > /dev/full"
-        done = subprocess.run(["sh", "-c", command], cwd=repo.path, capture_output=True, text=True, check=False)
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        done = subprocess.run(
+            ["sh", "-c", command], cwd=repo.path, capture_output=True, text=True, check=False, env=env
+        )
         assert (done.returncode, done.stderr.splitlines()[0]) == (
             128,
             "fatal: no space left on device: while writing",

@@ -178,6 +178,10 @@ def test_an_old_lock_is_removed_and_a_fresh_one_left(ran):
     lock.touch()
     assert findings(repo) == {}
     os.utime(lock, (time.time() - 3600, time.time() - 3600))
+    # By its own name it is no git at work there.
+    program = os.path.join(os.path.dirname(sys.executable), "git-parallel")
+    done = subprocess.run([program, "doctor"], cwd=repo.path, capture_output=True, text=True, check=False)
+    assert "index.lock" in done.stdout, done.stdout + done.stderr
     assert findings(repo, "--repair")["stale-lock"]["outcome"] == "repaired"
     assert not lock.exists()
 
