@@ -37,6 +37,8 @@ def run(draft: detached.Draft, *, detach: bool, as_json: bool, quiet: bool) -> i
         _say(f"hint: nothing was removed; to capture and record what is missing: git parallel wait {context.spec.run}")
     if ended.with_work and not as_json and not quiet:
         _say("hint: look through the branches and decide: git parallel review")
+    if ended.unfinished and ended.shown.state == "ended" and not as_json and not quiet:
+        _say(f"hint: some workers did not come to an end; let them go on: git parallel resume {context.spec.run}")
     if ended.interrupted is None:  # else the person is there
         _ring(context, ended.shown)
     if warning := notify.run_command(context, ended.shown):

@@ -23,10 +23,10 @@ from git_parallel.render import text
 from git_parallel.store.objects import batch
 from git_parallel.supervisor import feedback, onward, recover, standing
 from git_parallel.supervisor.onward import Again, Ended, Order
+from git_parallel.supervisor.outcome import unfinished
+from git_parallel.supervisor.standing import Site
 
 _FAILED = ("failed", "partial", "timeout")
-# Why the supervisor leaves workers out that waited for their turn; a worker may also leave itself out.
-_LEFT_OUT = ("halted", "run_budget", "run_timeout")
 
 _STAT = ("diff", "--stat=100", "--stat-count=60", "--no-color", "--no-ext-diff", "--no-textconv")
 
@@ -70,7 +70,7 @@ def retrying(
     _check(state, numbers)
     given = verdicts.of_record(state.recorded)
     orders = []
-    for site in standing.sites(repo, run, numbers):
+    for site in _sites(repo, run, numbers, "retry"):
         worker = site.remains.worker
         tip = site.remains.tip or state.results[worker].head
         verdict = verdicts.current(given.get(worker, []), tip)
@@ -98,13 +98,20 @@ def resuming(
     orders = [_repeat(repo, state, one) for one in results if unfinished(one) or (failed and one.status in _FAILED)]
     if not orders:
         return None
-    standing.sites(repo, run, [order.worker for order in orders])
+    _sites(repo, run, [order.worker for order in orders], "resume --failed" if failed else "resume")
     return _again(repo, state, orders, limits, terminal)
 
 
-def unfinished(result: Result) -> bool:
-    """Whether a worker did not come to an end by itself."""
-    return result.status == "cancelled" or (result.status == "skipped" and result.reason in _LEFT_OUT)
+def _sites(repo: Repository, run: str, numbers: Sequence[int], command: str) -> list[Site]:
+    """Where the workers go on. Raises RefusedError for the first that cannot; its hints name those that can."""
+    try:
+        return standing.sites(repo, run, numbers)
+    except RefusedError as error:
+        able = [f"{run}/{number}" for number in numbers if standing.can_go_on(repo, run, number)]
+        if not able:
+            raise
+        others = f"nothing was moved or started; those that can go on: git parallel {command} {' '.join(able)}"
+        raise RefusedError(error.message, *error.hints, others) from error
 
 
 def _ended(repo: Repository, run: str) -> Ended:

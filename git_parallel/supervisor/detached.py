@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from git_parallel import plain
 from git_parallel.errors import ParallelError
+from git_parallel.plan.model import Result
 from git_parallel.render import table, terminal
 from git_parallel.render.live import Display
 from git_parallel.supervisor import liveness, notify, view
@@ -19,6 +21,7 @@ from git_parallel.supervisor.context import Context
 from git_parallel.supervisor.exit import run_exit_code
 from git_parallel.supervisor.journal import timestamp
 from git_parallel.supervisor.loop import Supervisor
+from git_parallel.supervisor.outcome import unfinished
 from git_parallel.supervisor.view import RunView
 
 
@@ -31,11 +34,14 @@ class Draft(Protocol):
 class Ended(Struct, frozen=True):
     """How a run came out. ``shown`` has the workers of this round; ``with_work``: some changed something.
 
+    ``unfinished``: some did not end by themselves, and `resume` has the means to run them again.
+
     ``interrupted`` is the signal that a person ended it with; ``code`` what the process exits with.
     """
 
     shown: RunView
     with_work: bool
+    unfinished: bool
     interrupted: int | None
     code: int
 
@@ -57,7 +63,14 @@ def supervise(context: Context, held: liveness.Claim, display: Display) -> Ended
     interrupted = supervisor.interrupted
     ended = [result for number, result in results.items() if number in context.rounds]
     code = 128 + interrupted if interrupted is not None else run_exit_code(context.spec, ended, len(context.rounds))
-    return Ended(shown, any(result.files_modified for result in results.values()), interrupted, code)
+    with_work = any(result.files_modified for result in results.values())
+    return Ended(shown, with_work, _can_be_resumed(context, results.values()), interrupted, code)
+
+
+def _can_be_resumed(context: Context, results: Collection[Result]) -> bool:
+    budget = context.spec.limits.budget
+    spent = budget is not None and sum(result.cost or 0.0 for result in results) >= budget
+    return not spent and any(map(unfinished, results))
 
 
 def detached(draft: Draft) -> str:

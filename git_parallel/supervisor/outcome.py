@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from git_parallel.agents.claim import Claim
-from git_parallel.plan.model import CheckResult, Status
+from git_parallel.plan.model import CheckResult, Result, Status
 from git_parallel.render import text
 from git_parallel.supervisor.host import Ending
 
@@ -35,6 +35,10 @@ _MOST_NAMED = 5  # files in a warning
 
 # The agent's own early ends that leave usable work.
 _PARTIAL_REASONS = ("budget", "max_steps", "timeout")
+
+
+# Why the supervisor leaves workers out that waited for their turn; a worker may also leave itself out.
+_LEFT_OUT = ("halted", "run_budget", "run_timeout")
 
 
 class Evidence(Struct, frozen=True):
@@ -127,3 +131,8 @@ def check_result(command: str, ending: Ending | None) -> CheckResult:
         return CheckResult(command, None, 0.0)
     code = ending.exit_code if ending.signal is None else -ending.signal
     return CheckResult(command, code if ending.ended_by == "exit" else None, ending.duration)
+
+
+def unfinished(result: Result) -> bool:
+    """Whether a worker did not come to an end by itself: those are the ones that `resume` runs again."""
+    return result.status == "cancelled" or (result.status == "skipped" and result.reason in _LEFT_OUT)

@@ -23,6 +23,7 @@ from git_parallel.render import text
 from git_parallel.store import refs, snapshots
 from git_parallel.store.objects import Objects
 from git_parallel.store.refs import Update
+from git_parallel.worktrees import registry
 
 How = Literal["reuse", "make", "restore", "create"]
 
@@ -53,6 +54,14 @@ def sites(repo: Repository, run: str, numbers: Sequence[int]) -> list[Site]:
     return [Site(one, _how(repo, one, one.branch in taken)) for one in found]
 
 
+def can_go_on(repo: Repository, run: str, number: int) -> bool:
+    """Whether there is a place for this one worker."""
+    try:
+        return bool(sites(repo, run, [number]))
+    except RefusedError:
+        return False
+
+
 def _how(repo: Repository, one: Remains, branch_exists: bool) -> How:
     if one.standing == "here":
         _refuse_unusable(one)
@@ -62,19 +71,38 @@ def _how(repo: Repository, one: Remains, branch_exists: bool) -> How:
             f"the worktree of worker {one.worker} was removed without git: '{one.path}'",
             f"let git forget it, and then go on: git parallel cleanup --keep-branches {one.handle}",
         )
+    never = one.result is None or one.result.head is None  # then its branch went when the run ended
     if one.standing in ("stray", "replaced") or (one.standing == "none" and os.path.lexists(one.job.worktree)):
+        if (other := _holder(repo, one)) is not None:
+            raise RefusedError(
+                f"the number of worker {one.handle} was given away: '{one.path}' is the worktree of {other}",
+                _under_another_name(one, never),
+            )
         raise RefusedError(
             f"'{one.path}', where worker {one.worker} worked, is something else now", "move it away, and try again"
         )
-    never = one.result is None or one.result.head is None  # then its branch went when the run ended
     if branch_exists and (one.tip is None or never):
         raise RefusedError(
             f"branch '{one.job.branch}' is not worker {one.handle}'s any more: its number was given away",
-            *(() if never else (f"its work under another name: git parallel restore {one.handle} --branch NAME",)),
+            _under_another_name(one, never),
         )
     if one.tip is not None:
         return "restore" if one.removal is not None and one.removal.snapshot is not None else "make"
     return "create" if never else "restore"
+
+
+def _holder(repo: Repository, one: Remains) -> str | None:
+    """Which worker's worktree lies at the path that this one was given, if it is another one's."""
+    for entry in registry.entries(repo):
+        if registry.real(entry.path) == one.path and (entry.locked or "").startswith(registry.OUR_LOCK):
+            return str(entry.locked).removeprefix(registry.OUR_LOCK) if entry.locked != one.reason else None
+    return None
+
+
+def _under_another_name(one: Remains, never: bool) -> str:
+    if never:
+        return "it had not begun, and has no work to go on with: give its task to a new run"
+    return f"its work under another name: git parallel restore {one.handle} --branch NAME"
 
 
 def _refuse_unusable(one: Remains) -> None:

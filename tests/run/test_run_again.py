@@ -467,8 +467,34 @@ def test_resume_refuses_when_a_workers_number_was_given_away(repo, runs, interru
     run = runs.id
     said = runs.refused("resume", run)
     assert "branch 'architect/parallel-3' is not worker" in said
+    assert "it had not begun" in said
+    assert f"git parallel resume {run}/2" in said
     # Those that can go on may.
     assert [one["worker_id"] for one in runs.json("resume", f"{run}/2")["workers"]] == [2]
+
+
+def test_resume_says_which_worker_has_the_number_of_one_that_never_began(repo, runs, interrupted):
+    interrupted(signal.SIGINT)
+    run = runs.id
+    other = runs.json("run", "--program", "shell", "echo x > x")
+    assert [one["worker_id"] for one in other["workers"]] == [3]
+    said = runs.refused("resume", run)
+    path = repo.path / ".architect-parallel-3"
+    assert f"the number of worker {run}/3 was given away: '{path}' is the worktree of {other['run']}/3" in said
+    assert "move it away" not in said
+    assert f"those that can go on: git parallel resume {run}/2\n" in said
+    assert f"'{path}' is the worktree of {other['run']}/3" in runs.refused("retry", f"{run}/3", "-m", "true")
+    assert (path / "x").exists()
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_run_that_was_stopped_hints_at_resume_where_that_does_something(repo, runs, quiet):
+    options = ["-q"] if quiet else []
+    halted = ("--halt", "now,fail=1", "--workers", "1", "--task", "false", "--task", "echo x > x")
+    done = repo.parallel("run", "--program", "shell", *options, *halted)
+    assert (f"git parallel resume {runs.id}" in done.stderr) is not quiet
+    done = repo.parallel("run", "--program", "shell", *options, "false")
+    assert "git parallel resume" not in done.stderr
 
 
 def test_resume_takes_failed_ones_only_when_asked(repo, runs, tmp_path):
