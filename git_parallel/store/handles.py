@@ -111,15 +111,17 @@ def _branch(known: _Known, word: str) -> Handle | None:
 
 
 def _no_live_worker(known: _Known, word: str) -> UsageError:
-    jobs = [job for _, spec in known.newest_specs() for job in spec.jobs]
+    specs = known.newest_specs()
+    jobs = [job for _, spec in specs for job in spec.jobs]
     there = known.existing(job.branch for job in jobs)
     live = sorted({job.worker for job in jobs if job.branch in there})
-    if not live:
-        return UsageError(
-            f"there is no worker {word}", "no worker's branch exists; list the runs with: git parallel list"
-        )
+    had = next((run for run, spec in specs if any(str(job.worker) == word for job in spec.jobs)), None)
     return UsageError(
-        f"there is no worker {word}", f"workers whose branch exists: {_numbers(live)}", "name an older one as <run>/<n>"
+        f"there is no worker {word}",
+        f"workers whose branch exists: {_numbers(live)}" if live else "no worker's branch exists",
+        f"the newest run that had one: git parallel show {had}/{word}"
+        if had is not None
+        else "name an older one as <run>/<n>; list the runs with: git parallel list",
     )
 
 

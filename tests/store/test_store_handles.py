@@ -83,8 +83,25 @@ def test_a_number_whose_branch_is_gone_names_those_that_are_not(repo, where, run
     repo.git("update-ref", "-d", "refs/heads/architect/parallel-4")
     with pytest.raises(UsageError, match="there is no worker 4") as caught:
         resolve(where, ["4"])
-    assert caught.value.hints[0] == "workers whose branch exists: 1, 2, 3, 5"
+    assert caught.value.hints == (
+        "workers whose branch exists: 1, 2, 3, 5",
+        f"the newest run that had one: git parallel show {MIDDLE}/4",
+    )
+    with pytest.raises(UsageError, match="there is no worker 9") as caught:
+        resolve(where, ["9"])
+    assert "<run>/<n>" in caught.value.hints[1]
     assert resolve(where, [f"{MIDDLE}/4", "architect/parallel-4"]) == [Handle(MIDDLE, 4)]
+
+
+def test_a_number_that_several_had_names_the_newest_of_them(where, ran):
+    for run in (OLD, MIDDLE):
+        ran(run, [1, 2], branches=False)
+    ran(NEW, [1], live=False, branches=False)
+    for number, run in (("1", NEW), ("2", MIDDLE)):
+        with pytest.raises(UsageError, match=f"there is no worker {number}") as caught:
+            resolve(where, [number])
+        assert caught.value.hints[0] == "no worker's branch exists"
+        assert caught.value.hints[1].endswith(f": git parallel show {run}/{number}")
 
 
 def test_a_short_number_is_never_the_beginning_of_a_run(where, ran):
