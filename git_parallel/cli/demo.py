@@ -9,6 +9,7 @@ import tempfile
 
 import click
 
+from git_parallel import system
 from git_parallel.errors import UsageError
 from git_parallel.git import Git, Repository
 
@@ -55,7 +56,10 @@ def command(directory: str | None) -> int:
     code = _supervise.run(start.plan_run(repo, request), detach=False, as_json=False, quiet=False)
     if code not in (0, 1):
         return code
-    click.echo(_NEXT.format(path=path, quoted=shlex.quote(path)), nl=False)
+    beside = os.path.dirname(sys.executable)
+    unknown = system.which("git-parallel") is None and system.which("git-parallel", beside) is not None
+    found = f'    export PATH={shlex.quote(beside)}:"$PATH"  # where git finds git-parallel\n' if unknown else ""
+    click.echo(_NEXT.format(found=found, quoted=shlex.quote(path)), nl=False)
     return 0
 
 
@@ -85,7 +89,7 @@ def _make(directory: str | None) -> str:
 _NEXT = """
 Worker 4 said that it had fixed everything; git shows no change, so it failed. What to try next:
 
-    cd {path}
+{found}    cd {quoted}
     git parallel status
     git parallel diff 1
     git parallel review

@@ -27,12 +27,10 @@ def test_closed_descriptors_are_no_trouble(repo, closed):
 
 
 def test_what_cannot_be_written_is_an_error(repo):
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     for words in ("--version", "config", "config --json"):
-        command = f"'{sys.executable}' -m git_parallel {words} > /dev/full"
-        env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-        done = subprocess.run(
-            ["sh", "-c", command], cwd=repo.path, capture_output=True, text=True, check=False, env=env
-        )
+        command = ["sh", "-c", f"'{sys.executable}' -m git_parallel {words} > /dev/full"]
+        done = subprocess.run(command, cwd=repo.path, env=env, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr.splitlines()[0]) == (
             128,
             "fatal: no space left on device: while writing",
