@@ -199,7 +199,7 @@ def _judge(branch: Branch, one: Candidate, given: Sequence[Verdict], *, review: 
     passed: State = "refused" if named else "skipped"
     review_it = f"git parallel review {one.worker}"
     if one.tip is None:
-        branch.settle(passed, "its branch is gone")
+        branch.settle(passed, one.gone if one.successor is None else f"{one.gone}; its work: {one.back}")
     elif not one.ended:
         branch.settle(passed, f"it has not ended: {one.state}")
     elif one.tip == one.base and (verdict is None or verdict.verdict == "approved"):

@@ -129,6 +129,7 @@ def test_no_command_takes_a_later_workers_branch_for_the_work_of_an_earlier_one(
     assert restore in approved.stderr
     merged = repo.parallel("merge", "--yes", old.handle)
     assert merged.returncode == 5
+    assert f"{said}; its work: {restore}" in merged.stderr
     shown = repo.parallel("show", old.handle).stdout
     assert f"{old.branch} (given away: it is {new.handle}'s now; was at {old.head[:12]})" in shown
     assert restore in shown
