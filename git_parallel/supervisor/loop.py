@@ -197,15 +197,20 @@ class Supervisor:
         self.results[number] = worker.result
         self._show(number, **worker.shown(), result=worker.result)
         if worker.stops_run:
-            self._drain("halted")
+            self._halted(f"[{number}] its program was not found (exit code 127)")
         rounds = self.context.rounds
         ended = (result.status for number, result in self.results.items() if number in rounds)
         counts = halt.Counts.of(len(rounds), ended)
         decision = self._halt.decide(counts)
         if decision != "continue":
-            self._drain("halted")
+            self._halted(f"--halt {self.context.spec.halt} is reached")
         if decision == "now":
             self._stop_all("halted")
+
+    def _halted(self, why: str) -> None:
+        if self.queue:
+            self.display.message(f"{why}: {text.count(len(self.queue), 'worker')} not started")
+        self._drain("halted")
 
     def _tick(self) -> None:
         active = self.active

@@ -153,6 +153,16 @@ def test_exit_127_stops_the_run(repo):
     assert repo.git("for-each-ref", "refs/heads/architect/parallel-2") == ""
 
 
+def test_why_a_run_ends_early_is_said(repo):
+    for options, task, why in (
+        ((), "no-such-program-anywhere", "[1] its program was not found (exit code 127): 2 workers not started"),
+        (("--halt", "soon,fail=1"), "exit 3", "--halt soon,fail=1 is reached: 2 workers not started"),
+    ):
+        tasks = ("--task", task, "--task", "echo x > x", "--task", "echo y > y")
+        done = repo.parallel("run", "--program", "shell", "--workers", "1", *options, *tasks)
+        assert why.replace("[1]", "") in done.stderr, done.stderr
+
+
 def test_a_red_check_makes_it_partial_and_keeps_the_output(repo):
     document = run_json(repo, "echo x > x", "--check", "echo looking; grep -q y x", "--check", "true", code=1)
     worker = document["workers"][0]
