@@ -31,6 +31,8 @@ def test_workers_are_those_whose_branch_exists(repo, run):
     repo.git("worktree", "remove", "--force", "--force", ".architect-parallel-1")
     repo.git("branch", "-D", "architect/parallel-1")
     assert words(repo, "workers") == [["2", "m2: echo b > b"]]
+    repo.parallel("-q", "--program", "shell", "echo new > new")  # gets the number again
+    assert words(repo, "workers") == [["1", "echo new > new"], ["2", "m2: echo b > b"]]
 
 
 def test_runs_come_from_the_live_files_and_from_the_record(repo, run):
