@@ -61,17 +61,15 @@ def _specs(repo: Repository) -> Iterator[RunSpec]:
 
 
 def workers(repo: Repository) -> Words:
-    """Numbers whose branch exists, newest run first: of a number that was used again, the worker that it means."""
+    """Numbers whose branch exists, newest run first."""
     specs = list(_specs(repo))
     refs = [HEADS + job.branch for spec in specs for job in spec.jobs]
     if not refs:
         return
     present = set(repo.common.run("for-each-ref", "--format=%(refname)", *refs).lines)
-    seen: set[int] = set()
     for spec in specs:
         for job in spec.jobs:
-            if HEADS + job.branch in present and job.worker not in seen:
-                seen.add(job.worker)
+            if HEADS + job.branch in present:
                 model = f"{job.model}: " if job.model else ""
                 yield str(job.worker), f"{model}{spec.task(job.task).title}"
 
