@@ -197,7 +197,8 @@ class Supervisor:
         self.results[number] = worker.result
         self._show(number, **worker.shown(), result=worker.result)
         if worker.stops_run:
-            self._halted(f"[{number}] its program was not found (exit code 127)")
+            code, reason = worker.result.exit_code, worker.result.reason
+            self._halted(f"[{number}] exit code {code} ({reason}) ends the run")
         rounds = self.context.rounds
         ended = (result.status for number, result in self.results.items() if number in rounds)
         counts = halt.Counts.of(len(rounds), ended)

@@ -18,6 +18,18 @@ def findings(repo, *options: str) -> dict[str, dict]:
     return {finding["kind"]: finding for finding in json.loads(done.stdout)["findings"]}
 
 
+def kill_at_work(repo, task: str) -> None:
+    """Start a run, and kill its supervisor once the worker has written the file ``work``."""
+    argv = [sys.executable, "-m", "git_parallel", "run", "--program", "shell", task]
+    process = subprocess.Popen(argv, cwd=repo.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 20
+    while not (repo.path / ".architect-parallel-1/work").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+
+
 @pytest.fixture
 def ran(repo):
     """A repository with a run that has ended."""
@@ -32,15 +44,8 @@ def test_everything_in_order(ran):
     assert "everything is in order" in done.stderr
 
 
-def test_an_interrupted_run_is_told_and_finished(repo, tmp_path):
-    argv = [sys.executable, "-m", "git_parallel", "run", "--program", "shell", "echo work > work; sleep 600"]
-    process = subprocess.Popen(argv, cwd=repo.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 20
-    while not (repo.path / ".architect-parallel-1/work").exists():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    process.kill()
-    process.wait()
+def test_an_interrupted_run_is_told_and_finished(repo):
+    kill_at_work(repo, "echo work > work; sleep 600")
     found = findings(repo)
     assert found["interrupted-run"]["outcome"] == "found"
     assert repo.git("rev-parse", "architect/parallel-1") == repo.git("rev-parse", "HEAD")
@@ -53,14 +58,7 @@ def test_an_interrupted_run_is_told_and_finished(repo, tmp_path):
 def interrupted(repo):
     """A repository with a run whose supervisor was killed; the worker had committed and written."""
     task = "echo mine > mine; git add mine; git commit -qm mine; echo said; echo work > work; sleep 600"
-    argv = [sys.executable, "-m", "git_parallel", "run", "--program", "shell", task]
-    process = subprocess.Popen(argv, cwd=repo.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 20
-    while not (repo.path / ".architect-parallel-1/work").exists():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    process.kill()
-    process.wait()
+    kill_at_work(repo, task)
     return repo
 
 

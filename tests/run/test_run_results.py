@@ -155,7 +155,7 @@ def test_exit_127_stops_the_run(repo):
 
 def test_why_a_run_ends_early_is_said(repo):
     for options, task, why in (
-        ((), "no-such-program-anywhere", "[1] its program was not found (exit code 127): 2 workers not started"),
+        ((), "no-such-program-anywhere", "[1] exit code 127 (command_not_found) ends the run: 2 workers not started"),
         (("--halt", "soon,fail=1"), "exit 3", "--halt soon,fail=1 is reached: 2 workers not started"),
     ):
         tasks = ("--task", task, "--task", "echo x > x", "--task", "echo y > y")
