@@ -116,8 +116,9 @@ def trashed(repo: Any) -> list[Path]:
     return sorted((Path(repo.git("rev-parse", "--absolute-git-dir")) / "architect" / "trash").glob("*/worktree"))
 
 
-def kept_contents(repo: Any) -> set[bytes]:
-    """The content of every file that a ref reaches or that lies in the trash: what nobody has lost.
+def kept(repo: Any) -> tuple[set[bytes], set[str]]:
+    """What nobody has lost: the content of every file that a ref reaches or that lies in the trash, and every commit
+    that a ref reaches.
 
     Asks git alone, without the program.
     """
@@ -126,22 +127,30 @@ def kept_contents(repo: Any) -> set[bytes]:
     done = subprocess.run(
         ["git", "cat-file", "--batch"], cwd=repo.path, input=stdin, capture_output=True, check=True
     ).stdout
-    return set(_blobs(done)) | {path.read_bytes() for top in trashed(repo) for path in _files(top)}
+    contents, commits = set(), set()
+    for oid, kind, data in _objects(done):
+        if kind == "blob":
+            contents.add(data)
+        elif kind == "commit":
+            commits.add(oid)
+    return contents | {path.read_bytes() for top in trashed(repo) for path in _files(top)}, commits
+
+
+def kept_contents(repo: Any) -> set[bytes]:
+    return kept(repo)[0]
 
 
 def kept_commits(repo: Any) -> set[str]:
-    """Every commit that a ref reaches."""
-    return set(repo.git("rev-list", "--glob=refs/*").split())
+    return kept(repo)[1]
 
 
-def _blobs(output: bytes) -> Iterator[bytes]:
+def _objects(output: bytes) -> Iterator[tuple[str, str, bytes]]:
     at = 0
     while at < len(output):
         end = output.index(b"\n", at)
-        _, kind, size = output[at:end].split(b" ")
+        oid, kind, size = output[at:end].decode().split(" ")
         start, at = end + 1, end + 1 + int(size) + 1
-        if kind == b"blob":
-            yield output[start : start + int(size)]
+        yield oid, kind, output[start : start + int(size)]
 
 
 def _files(top: Path) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""Runs a git parallel command in a process that is killed before its n-th change, for every n.
+"""Runs a git parallel command in a process that is killed before each kind of change that it makes.
 
 A program of its own, so that forking is safe: ``python killed.py REPOSITORY BACKUP EXPECTED FIRST THEN``,
 the last three as JSON.
@@ -6,7 +6,6 @@ the last three as JSON.
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import shutil
@@ -17,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import countdown
-from ended_runs import kept_commits, kept_contents
+from ended_runs import kept
+from kinds import Act, Kinds, command, do
 
 # Calls of git that change something.
 _CHANGING = {"update-ref", "worktree", "config", "add", "read-tree", "checkout-index", "update-index"}
@@ -30,28 +29,25 @@ def changes(words: Sequence[str]) -> bool:
     return words[0] in _CHANGING and tuple(words[:2]) not in _READING and "--get-regexp" not in words
 
 
-def attempt(at: int, command: list[str]) -> bool:
-    """Run a command that dies before change ``at``; return whether it died."""
-    with tempfile.TemporaryFile() as said:
-        code = countdown.attempt(at, command, said, changes)
-        if code > 0:
-            said.seek(0)
-            raise SystemExit(f"{command} exited with {code} at change {at}: {said.read().decode()}")
-        return code < 0
-
-
-def every_change(repo: Path, backup: Path, first: list[str], then: list[str]) -> Iterator[int]:
-    """Yield n for every change of the command ``first``, after it was killed there and ``then`` went through.
+def every_kind(repo: Path, backup: Path, first: Act, then: Act) -> Iterator[str]:
+    """Yield every kind of change of ``first``, after it was killed there and ``then`` went through.
 
     Each time the repository is put back from ``backup`` before.
     """
-    for at in itertools.count(1):
+    kinds = Kinds(changes)
+    while True:
         shutil.rmtree(repo)
         shutil.copytree(backup, repo, symlinks=True)
-        if not attempt(at, first):
+        os.chdir(repo)
+        with tempfile.TemporaryFile() as said:
+            code = kinds.attempt(first, said)
+            codes = (code, do(then, said)) if code else (0, 0)
+            if codes not in ((-9, 0), (0, 0)):
+                said.seek(0)
+                raise SystemExit(f"exited with {codes} at {list(kinds.killed)[-1:]}: {said.read().decode()}")
+        if code == 0:
             return
-        attempt(0, then)
-        yield at
+        yield list(kinds.killed)[-1]
 
 
 @dataclass(frozen=True)
@@ -66,24 +62,19 @@ class Directory:
 
 
 def main(repo: Path, backup: Path, expected: dict[str, list[str]], first: list[str], then: list[str]) -> None:
-    """Print as JSON how often the command was killed, and what was missing afterwards, by number."""
-    os.chdir(repo.parent)
-    os.environ["GIT_DIR"] = str(repo / ".git")
+    """Print as JSON what was missing or left afterwards, by the kind of change that the command was killed before."""
     here = Directory(repo)
-    problems: dict[int, list[str]] = {}
-    at = 0
-    for at in every_change(repo, backup, first, then):
-        contents, commits, refs = kept_contents(here), kept_commits(here), here.git("for-each-ref")
-        entries = here.git("worktree", "list", "--porcelain")
+    found: dict[str, list[str]] = {}
+    for kind in every_kind(repo, backup, command(*first), command(*then)):
+        contents, commits = kept(here)
+        refs, entries = here.git("for-each-ref"), here.git("worktree", "list", "--porcelain")
         missing = [text for text in expected["contents"] if text.encode() not in contents]
         missing += [commit for commit in expected["commits"] if commit not in commits]
         missing += [f"still there: {path}" for path in expected["gone"] if os.path.lexists(path) or path in entries]
         missing += [f"still there: {name}" for name in expected["gone_refs"] if name in refs]
         missing += [f"no ref: {line}" for line in expected["refs"] if line not in refs]
-        scratch = [path.name for path in (repo / ".git/architect").glob("*.index*")]
-        if missing or (at == 0 and scratch):
-            problems[at] = missing
-    print(json.dumps({"changes": at, "problems": problems}))
+        found[kind] = missing
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

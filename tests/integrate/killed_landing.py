@@ -1,8 +1,9 @@
-"""Lands in a process that is killed with SIGKILL before its n-th change, for every n, and judges what is left.
+"""Lands in a process that is killed with SIGKILL before each kind of change that it makes, and judges what is left.
 
-A program of its own, so that forking is safe: ``python killed_landing.py REPOSITORY BACKUP ARGUMENT…``, where the
-arguments are those of ``git parallel merge``. It prints one JSON object a number: what was found, before the
-next command and after it.
+A program of its own, so that forking is safe: ``python killed_landing.py REPOSITORY BACKUP LANDINGS``, the last one
+as JSON: the arguments of ``git parallel merge`` for each way to land. The first is killed at all of its kinds of
+changes, the others at those that are new and at some of the rest. It prints one JSON object a kind, and one a landing
+that was not killed any more: what was found, before the next command and after it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import countdown
+from kinds import Kinds, command, do
 from landings import tree_on_disk
+
+AGAIN = 8  # of so many kinds of changes that were killed in another landing, one is killed again
 
 _CHANGING = {
     "update-ref",
@@ -46,58 +49,54 @@ def git(repository: Path, *arguments: str) -> str:
 
 
 def judge(repository: Path) -> dict[str, Any]:
-    """What a person would find."""
+    """What a person would find right after the crash."""
     return {
         "main": git(repository, "log", "--first-parent", "--format=%s", "main").splitlines(),
-        "status": git(repository, "status", "--porcelain", "--", ":!.architect-*").splitlines(),
-        "lock": (repository / ".git/index.lock").exists(),
         "files": {path: data.decode() for path, data in tree_on_disk(repository).items()},
-        "worktrees": git(repository, "worktree", "list", "--porcelain").count("worktree "),
         "fsck": git(repository, "fsck", "--connectivity-only", "--no-dangling"),
-        "notes": len(git(repository, "notes", "--ref=architect", "list").splitlines()),
     }
 
 
-def main() -> None:
-    repository, backup = Path(sys.argv[1]), Path(sys.argv[2])
-    command = ["merge", *sys.argv[3:]]
-    step = int(os.environ.get("FIRST", "1"))
-    stride = int(os.environ.get("STRIDE", "1"))
-    while True:
-        shutil.rmtree(repository)
-        shutil.copytree(backup, repository, symlinks=True)
-        os.chdir(repository)
-        with tempfile.TemporaryFile() as output:
-            died = countdown.attempt(step, command, output, changes) < 0
-            output.seek(0)
-            said = output.read().decode()
+def judge_all(repository: Path) -> dict[str, Any]:
+    """What a person would find once a command has gone on from there."""
+    return {
+        **judge(repository),
+        "status": git(repository, "status", "--porcelain", "--", ":!.architect-*").splitlines(),
+        "lock": (repository / ".git/index.lock").exists(),
+        "worktrees": git(repository, "worktree", "list", "--porcelain").count("worktree "),
+    }
+
+
+def land(repository: Path, backup: Path, kinds: Kinds, arguments: Sequence[str]) -> dict[str, Any]:
+    """Have a landing die at its first kind of change that is new; go on with the next command."""
+    shutil.rmtree(repository)
+    shutil.copytree(backup, repository, symlinks=True)
+    os.chdir(repository)
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as continued:
+        code = kinds.attempt(command("merge", *arguments), said)
         between = judge(repository)
-        continued = subprocess.run(
-            [sys.executable, "-m", "git_parallel", "merge", "--continue", "--yes"],
-            cwd=repository,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        after = judge(repository)
-        print(
-            json.dumps(
-                {
-                    "step": step,
-                    "died": died,
-                    "said": said,
-                    "between": between,
-                    "code": continued.returncode,
-                    "continued": continued.stderr + continued.stdout,
-                    "after": after,
-                }
-            ),
-            flush=True,
-        )
-        if not died:
-            return
-        step += stride
+        do(command("merge", "--continue", "--yes"), continued)
+        for output in (said, continued):
+            output.seek(0)
+        return {
+            "killed": list(kinds.killed)[-1] if code < 0 else None,
+            "said": said.read().decode(),
+            "between": between,
+            "continued": continued.read().decode(),
+            "after": judge_all(repository),
+        }
+
+
+def main(repository: Path, backup: Path, landings: Sequence[Sequence[str]]) -> None:
+    kinds = Kinds(changes)
+    for arguments in landings:
+        kinds.forget(AGAIN)
+        while True:
+            found = land(repository, backup, kinds, arguments)
+            print(json.dumps({"landing": arguments, **found}), flush=True)
+            if not found["killed"]:
+                break
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3]))

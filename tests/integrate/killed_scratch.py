@@ -1,9 +1,9 @@
-"""Removes a landing's scratch worktree in a process that is killed before its n-th change, for every n.
+"""Removes a landing's scratch worktree in a process that is killed before each kind of change that it makes.
 
-Number 0 is a power cut that has emptied what names the worktree in git's own entry.
+The first time it is a power cut.
 
 A program of its own, so that forking is safe: ``python killed_scratch.py REPOSITORY``. It prints one JSON object a
-number: the worktrees and files that are left once the next command has taken up what it finds.
+time: the worktrees and files that are left once the next command has taken up what it finds.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
-import countdown
+from kinds import Kinds, do
 
 from git_parallel.git import Repository
 from git_parallel.integrate.scratch import Scratch
@@ -37,30 +38,38 @@ def left(top: Path) -> list[str]:
     return [*entries[1:], *(str(path) for place in places if place.is_dir() for path in place.iterdir())]
 
 
+def cut_power(made: Scratch, path: str) -> int:
+    """Die as in a power cut that has emptied what names the worktree in git's own entry."""
+    shutil.rmtree(path)
+    os.truncate(os.path.join(made.admin or "", "gitdir"), 0)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def remove(made: Scratch) -> int:
+    made.remove()
+    return 0
+
+
 def main() -> None:
     top = Path(sys.argv[1])
     os.chdir(top)
     head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    step, code = -1, -signal.SIGKILL
+    kinds = Kinds(lambda words: "worktree" in words)
+    first, code = True, -signal.SIGKILL
     while code:
-        step += 1
         made = scratch()
         path = made.show(head)
-        child = os.fork()
-        if child == 0:
-            if not step:
-                shutil.rmtree(path)
-                os.truncate(os.path.join(made.admin or "", "gitdir"), 0)
-                os.kill(os.getpid(), signal.SIGKILL)
-            countdown.Countdown(step, lambda words: "worktree" in words).watch()
-            made.remove()
-            os._exit(0)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if first:
+            code = do(partial(cut_power, made, path), sys.stderr.buffer)
+        else:
+            code = kinds.attempt(partial(remove, made), sys.stderr.buffer)
+        first = False
         died_with = left(top)
         later = scratch()
         if later.find():
             later.remove()
-        print(json.dumps({"step": step, "code": code, "died with": died_with, "left": left(top)}))
+        print(json.dumps({"code": code, "died with": died_with, "left": left(top)}), flush=True)
 
 
 if __name__ == "__main__":

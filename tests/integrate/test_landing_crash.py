@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,29 +40,26 @@ def is_one_of(found: dict, sides: list[dict[str, str | None]]) -> bool:
     return any(all(found.get(path) == content for path, content in side.items()) for side in sides)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "stride"),
-    [((), 1), (("--check", "test -f README"), 3), (("--batch", "--check", "true"), 4)],
-    ids=["unchecked", "checked", "batch"],
-)
-def test_a_landing_killed_at_any_step_is_before_or_after_and_goes_on(repo, tmp_path, arguments, stride):
+def test_a_landing_killed_before_any_change_is_before_or_after_and_goes_on(repo, tmp_path):
     run = landable(repo, {"README": "theirs\n", "new/file": "n\n"}, {"two": "2\n", "README": None, "README/x": "x\n"})
     repo.git("update-ref", "refs/heads/architect/parallel-2", run.heads[1])
     with_local_changes(repo)
     backup = tmp_path / "backup"
     shutil.copytree(repo.path, backup, symlinks=True)
+    landings = [["--yes"], ["--yes", "--check", "test -f README"], ["--yes", "--batch", "--check", "true"]]
     done = subprocess.run(
-        [sys.executable, str(KILLED), str(repo.path), str(backup), "--yes", *arguments],
+        [sys.executable, str(KILLED), str(repo.path), str(backup), json.dumps(landings)],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "STRIDE": str(stride), "PYTHONPATH": str(KILLED.parent)},
+        env={**os.environ, "PYTHONPATH": str(KILLED.parent)},
         timeout=900,
     )
     assert done.returncode == 0, done.stderr
     results = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(results) > 8
-    assert [one["died"] for one in results] == [True] * (len(results) - 1) + [False]
+    assert [one["landing"] for one in results if not one["killed"]] == landings, "each went through at last"
+    assert all(Counter(str(one["landing"]) for one in results)[str(landing)] > 4 for landing in landings)
+    assert len(results) > 60
     old = {"README": "hello\n", "new/file": None}
     new = {"README": "theirs\n", "new/file": "n\n"}
     for one in results:
@@ -78,7 +76,7 @@ def test_a_landing_killed_at_any_step_is_before_or_after_and_goes_on(repo, tmp_p
         assert not one["after"]["lock"], one
         assert one["after"]["worktrees"] == 1, one
         begun = "there is no landing in progress" not in one["continued"]
-        if one["died"] and begun:
+        if one["killed"] and begun:
             assert landed, one
 
 
