@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import forked
 import psutil
 import pytest
 from repository import Repo
@@ -29,6 +32,11 @@ SEALED = {
     "TZ": "UTC",
     "TERM": "dumb",
 }
+
+
+def pytest_sessionstart() -> None:
+    """Give Ctrl-C its meaning: a shell starts jobs in the background without, and the program would inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -78,11 +86,30 @@ def sealed(
     for name, value in SEALED.items():
         monkeypatch.setenv(name, value)
     (home / ".gitconfig").write_text("[init]\n\tdefaultBranch = main\n")
-    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    before = set(_below(os.getpid()))
     yield
-    after = [process for process in psutil.Process().children(recursive=True) if process.pid not in before]
-    left = [process for process in after if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
-    assert not left, f"processes left behind: {left}"
+    after = set(_below(os.getpid())) - before - {forked.server_pid()}
+    assert not (left := [*filter(None, map(_alive, after))]), f"processes left behind: {left}"
+
+
+def _below(pid: int) -> Iterator[int]:
+    """The ids of all descendants. psutil looks at every process of the machine for this, twice a test."""
+    if not os.path.exists("/proc/thread-self/children"):
+        yield from (process.pid for process in psutil.Process(pid).children(recursive=True))
+        return
+    with suppress(OSError):  # it has ended
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                for child in map(int, file.read().split()):
+                    yield child
+                    yield from _below(child)
+
+
+def _alive(pid: int) -> psutil.Process | None:
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        return process if process.status() != psutil.STATUS_ZOMBIE else None
+    return None
 
 
 @pytest.fixture

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+import forked
 
 
 @dataclass(frozen=True)
@@ -46,15 +47,5 @@ class Repo:
         timeout: float = 60,
     ) -> subprocess.CompletedProcess[str]:
         """Run ``git-parallel`` as a person would and return what it printed."""
-        return subprocess.run(
-            [sys.executable, "-m", "git_parallel", *arguments],
-            cwd=cwd or self.path,
-            input=None if stdin is None else os.fsdecode(stdin),
-            stdin=subprocess.DEVNULL if stdin is None else None,
-            capture_output=True,
-            text=True,
-            errors="surrogateescape",
-            check=False,
-            timeout=timeout,
-            env={**os.environ, **(env or {})},
-        )
+        environment = {**os.environ, **(env or {})}
+        return forked.run(arguments, cwd=cwd or self.path, env=environment, stdin=stdin, timeout=timeout)
