@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from git_parallel.errors import GitError, ParallelError, RaceError, RefusedError
 from git_parallel.git import Git, Pending, Repository
+from git_parallel.worktrees import entry
 from git_parallel.worktrees.names import Place
 
 OUR_LOCK = "git parallel "
@@ -141,12 +142,21 @@ def opened(repo: Repository, path: str) -> Git:
 def register(repo: Repository, place: Place, *, reason: str) -> str:
     """Make git's entry for a worktree of an existing branch, locked and without files; return the entry's path.
 
-    The caller holds the lock. Runs in the caller's worktree, whose sparse patterns and own configuration
-    git copies. Whatever fails, only what this call made is removed. Raises RaceError when the path was
+    The caller holds the lock. Where git is needed it runs in the caller's worktree, whose sparse patterns and own
+    configuration it copies. Whatever fails, only what this call made is removed. Raises RaceError when the path was
     taken meanwhile, ParallelError for git's other reasons.
     """
     before = set(entry_names(repo))
     made = _claim(place.path)
+    try:
+        simple = entry.make(repo, place, reason)
+    except BaseException as error:
+        remove_empty(made)
+        if isinstance(error, OSError):
+            raise _refused(place.path, error) from error
+        raise
+    if simple is not None:
+        return simple
     arguments = ("worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason", reason, "--")
     try:
         # LC_ALL: the answers in `explained` are recognised by their text.
@@ -260,10 +270,14 @@ def _claim(path: str) -> list[str]:
     except FileExistsError:
         raise RaceError(f"'{path}' was taken meanwhile", "nothing was created; run the command again") from None
     except OSError as error:
-        raise ParallelError(
-            f"cannot create worktree '{path}': {(error.strerror or str(error)).lower()}",
-            "nothing was created; 'git config parallel.worktree' says where worktrees go",
-        ) from error
+        raise _refused(path, error) from error
+
+
+def _refused(path: str, error: OSError) -> ParallelError:
+    return ParallelError(
+        f"cannot create worktree '{path}': {(error.strerror or str(error)).lower()}",
+        "nothing was created; 'git config parallel.worktree' says where worktrees go",
+    )
 
 
 def _undo(repo: Repository, path: str, made: list[str], before: set[str]) -> None:

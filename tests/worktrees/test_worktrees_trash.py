@@ -64,6 +64,7 @@ def test_a_detached_head_and_refs_that_are_no_files(repo, made, monkeypatch):
 
 
 def test_the_entry_goes_and_a_copy_of_it_stays(repo, made):
+    made.git("commit", "-q", "--allow-empty", "-m", "work")
     head = Path(made.admin, "logs/HEAD").read_text()
     index = Path(made.admin, "index").read_bytes()
     remove(made)
