@@ -21,16 +21,16 @@ LONGEST = 365 * DAY
 """Seconds. Well below what timers of the system can wait for."""
 
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
-_MONEY = re.compile(_NUMBER + r"(?:[eE][+-]?[0-9]{1,3})?")
+_MONEY = _NUMBER + r"(?:[eE][+-]?[0-9]{1,3})?"
 _UNITS = {"d": DAY, "h": HOUR, "m": MINUTE, "s": 1}
 # As git's own numbers have them: k, m and g are powers of 1024.
 _BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 # git's words for it.
 _SWITCH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
-_SIZE = re.compile(rf"({_NUMBER})([kmgt]?)", re.IGNORECASE)
+_SIZE = rf"(?i)({_NUMBER})([kmgt]?)"
 LARGEST = 1024 * _BINARY["t"]
 """Bytes."""
-_SPAN = re.compile(rf"({_NUMBER})([dhms])")
+_SPAN = rf"({_NUMBER})([dhms])"
 
 # What the message of a landing may name.
 MESSAGE_FIELDS = ("n", "run", "title", "body", "agent", "model", "branch")
@@ -118,7 +118,7 @@ def template(example: str) -> Kind:
 
 
 def _money(text: str) -> float:
-    amount = float(text) if _MONEY.fullmatch(text) else math.nan
+    amount = float(text) if re.fullmatch(_MONEY, text) else math.nan
     if math.isfinite(amount) and amount > 0:
         return amount
     raise ValueError(f"must be an amount of US dollars greater than 0, not {quoted(text)}")
@@ -128,7 +128,7 @@ def _seconds(text: str) -> float:
     if re.fullmatch(_NUMBER, text):
         seconds = float(text)
     else:
-        spans = _SPAN.findall(text)
+        spans = re.findall(_SPAN, text)
         units = [_UNITS[unit] for _, unit in spans]
         in_order = units == sorted(set(units), reverse=True)
         well_formed = in_order and "".join(number + unit for number, unit in spans) == text
@@ -147,7 +147,7 @@ def _switch(text: str) -> bool:
 
 
 def _size(text: str) -> int:
-    found = _SIZE.fullmatch(text)
+    found = re.fullmatch(_SIZE, text)
     number = float(found[1]) * _BINARY[found[2].lower()] if found else math.nan
     if 1 <= number <= LARGEST:
         return int(number)

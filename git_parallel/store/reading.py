@@ -29,9 +29,9 @@ COUNTS = "Architect-Counts"
 TITLE = "Architect-Title"
 TRAILER = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9-]*):[ \t]*(?P<value>.*)")
 
-_RESULT = re.compile(r"workers/(?P<worker>[0-9]+)/result\.json")
+_RESULT = r"workers/(?P<worker>[0-9]+)/result\.json"
 # Read together at the first question, because a command that asks for one mostly asks for all.
-_FACTS = re.compile(r"version|run\.json|events\.jsonl|workers/[0-9]+/(result\.json|verdicts/[^/]+\.json)")
+_FACTS = r"version|run\.json|events\.jsonl|workers/[0-9]+/(result\.json|verdicts/[^/]+\.json)"
 
 
 _MISSING = "its record is missing from the repository: git parallel doctor"
@@ -77,7 +77,7 @@ class Record:
         """Return the results of the workers that have ended, by number."""
         results = {}
         for path, data in self._facts.items():
-            match = _RESULT.fullmatch(path)
+            match = re.fullmatch(_RESULT, path)
             if match is None:
                 continue
             try:
@@ -140,7 +140,7 @@ class Record:
 
     @cached_property
     def _facts(self) -> dict[str, bytes]:
-        wanted = {path: oid for path, oid in self._paths.items() if _FACTS.fullmatch(path)}
+        wanted = {path: oid for path, oid in self._paths.items() if re.fullmatch(_FACTS, path)}
         found = batch(self.repo, list(wanted.values()))
         return {path: blob.data for path, blob in zip(wanted, found, strict=True) if blob is not None}
 

@@ -20,7 +20,7 @@ from git_parallel.supervisor.journal import Event
 
 Number = TypeVar("Number", int, float)
 
-_ARCHIVED = re.compile(r"workers/(?P<worker>[0-9]+)/attempts/(?P<attempt>[0-9]+)/result\.json")
+_ARCHIVED = r"workers/(?P<worker>[0-9]+)/attempts/(?P<attempt>[0-9]+)/result\.json"
 
 
 class Usage(Struct, frozen=True):
@@ -152,7 +152,7 @@ def archived(recorded: Files) -> dict[int, Result]:
     """The newest result of each worker that went on after it."""
     newest: dict[int, int] = {}
     for path in recorded.paths():
-        if match := _ARCHIVED.fullmatch(path):
+        if match := re.fullmatch(_ARCHIVED, path):
             worker = int(match["worker"])
             newest[worker] = max(newest.get(worker, 0), int(match["attempt"]))
     results = {}

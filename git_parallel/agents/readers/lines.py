@@ -6,9 +6,9 @@ import re
 
 # Escape sequences of ECMA-48 (colours, cursor moves) and xterm's titles. A log line shown in a table
 # must not move the cursor of the person's terminal.
-_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
+_ESCAPES = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]"
 # Control characters, and those that turn the direction of text around and so make it read otherwise.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROLS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 
 
 class Lines:
@@ -50,7 +50,7 @@ def one_line(text: str, limit: int = 200) -> str | None:
 
 def printable(text: str) -> str:
     """Return ``text`` (any number of lines) without escape sequences, control characters and lone surrogates."""
-    return _CONTROLS.sub("", _ESCAPES.sub("", text))
+    return re.sub(_CONTROLS, "", re.sub(_ESCAPES, "", text))
 
 
 def last_line(data: bytes, limit: int = 200) -> str | None:
