@@ -143,6 +143,12 @@ def load_meanwhile(*modules: str) -> None:
     _meanwhile.extend(modules)
 
 
+def load_rest() -> None:
+    """Import what is left of those modules: other threads are about to call git, too."""
+    while _meanwhile:
+        import_module(_meanwhile.pop(0))
+
+
 class Pending:
     """A git command that was begun. It does not outlive whoever began it.
 

@@ -32,7 +32,7 @@ class Unattended:
     def __init__(self, repo: Repository, *, quiet: bool = False) -> None:
         self.repo = repo
         self.quiet = quiet
-        self.colour = not quiet and terminal.is_terminal(sys.stderr) and terminal.colour(repo.git, sys.stderr)
+        self.colour = not quiet and terminal.is_terminal(sys.stderr) and terminal.colour(repo, sys.stderr)
 
     def asked(self, merge: Merge, link: Link) -> Answer:
         return Answer("yes")

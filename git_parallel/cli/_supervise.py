@@ -1,25 +1,52 @@
-"""Running a run at the terminal, or sending it to the background, and what is said of it."""
+"""Running a run at the terminal, or sending it to the background, and what is said of it.
+
+What is not needed to begin a run is loaded when it has begun, or before that while git works.
+"""
 
 from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
+from git_parallel import git
 from git_parallel.cli import _common
-from git_parallel.render import table, terminal
-from git_parallel.render.live import Display
-from git_parallel.supervisor import detached, notify, view
-from git_parallel.supervisor.context import Context
-from git_parallel.supervisor.view import RunView
+from git_parallel.render import terminal
+from git_parallel.supervisor import view
+
+if TYPE_CHECKING:
+    from git_parallel.supervisor.context import Context
+    from git_parallel.supervisor.detached import Draft
+    from git_parallel.supervisor.view import RunView
+
+_LATER = (
+    "dulwich.objects",
+    "dulwich.object_format",
+    "git_parallel.supervisor.detached",
+    "git_parallel.agents.readers.lines",
+    "git_parallel.store.logs",
+)
 
 
-def run(draft: detached.Draft, *, detach: bool, as_json: bool, quiet: bool) -> int:
+def prepare() -> None:
+    """Have loaded while git works what :func:`run` needs."""
+    git.load_meanwhile(*_LATER)
+
+
+def run(draft: Draft, *, detach: bool, as_json: bool, quiet: bool) -> int:
     """Run to the end and print the result; with ``detach``, return once the run is up and print its id."""
     if detach:
+        from git_parallel.supervisor import detached  # noqa: PLC0415
+
         up = detached.detached(draft)
         _common.write((view.dumps({"v": 1, "run": up, "status": "running"}) if as_json else up) + "\n")
         return 0
     context, held = draft.begin()
+    git.load_rest()
+    from git_parallel.render import table  # noqa: PLC0415
+    from git_parallel.render.live import Display  # noqa: PLC0415
+    from git_parallel.supervisor import detached, notify  # noqa: PLC0415
+
     live = sys.stderr.isatty() and not quiet and not as_json
     display = Display(sys.stderr, live=live, quiet=quiet, limits=context.spec.limits)
     if not quiet:
@@ -30,7 +57,7 @@ def run(draft: detached.Draft, *, detach: bool, as_json: bool, quiet: bool) -> i
     if as_json:
         _common.write(view.dumps(view.document(ended.shown)) + "\n")
     else:
-        colour = terminal.colour(context.repo.git, sys.stdout)
+        colour = terminal.colour(context.repo, sys.stdout)
         _common.write(table.results(ended.shown, width=terminal.width(), colour=colour))
     sys.stdout.flush()
     if ended.shown.state == "interrupted":
@@ -49,6 +76,8 @@ def run(draft: detached.Draft, *, detach: bool, as_json: bool, quiet: bool) -> i
 def _ring(context: Context, shown: RunView) -> None:
     """Ring the bell of the terminal at standard error, if there is one, and have it say how the run ended."""
     if context.spec.bell and terminal.can_redraw(sys.stderr):
+        from git_parallel.supervisor import notify  # noqa: PLC0415
+
         with suppress(OSError):
             sys.stderr.write(notify.words(shown))
             sys.stderr.flush()

@@ -60,7 +60,7 @@ class Walk(Struct, dict=True):
 
     def run(self) -> int:
         """Go through all of them."""
-        self.colour = terminal.colour(self.repo.git, sys.stdout)
+        self.colour = terminal.colour(self.repo, sys.stdout)
         self.outlook = Outlook(self.repo)
         ended = self._gather()
         self.session = session.begin(ended, self._given(ended), every=self.every)

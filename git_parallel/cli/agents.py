@@ -48,7 +48,7 @@ def command(words: Sequence[str], *, model: str | None, timeout: float, trust: b
     if as_json:
         _common.write(view.dumps({"v": 1, "programs": [as_document(one, default) for one in programs]}) + "\n")
         return 0
-    colour = repo is not None and terminal.colour(repo.git, sys.stdout)
+    colour = repo is not None and terminal.colour(repo, sys.stdout)
     _common.write(described(programs, width=terminal.width(), colour=colour))
     for one in programs:
         if one.outdated:
@@ -75,7 +75,7 @@ def _test(words: Sequence[str], *, model: str | None, timeout: float, trusted: b
     if as_json:
         _common.write(view.dumps(trial.document(tried)) + "\n")
     else:
-        colour = repo is not None and terminal.colour(repo.git, sys.stdout)
+        colour = repo is not None and terminal.colour(repo, sys.stdout)
         _common.write(trial_table(tried, width=terminal.width(), colour=colour))
     if tried.interrupted is not None:
         return 128 + tried.interrupted

@@ -48,7 +48,7 @@ def command(words: Sequence[str], *, rank: bool, pair: tuple[str, str] | None, a
     if as_json:
         _common.write(view.dumps({"v": 1, "tasks": [document(one) for one in comparisons]}) + "\n")
         return errors.OK
-    colour = terminal.colour(repo.git, sys.stdout)
+    colour = terminal.colour(repo, sys.stdout)
     width = terminal.width()
     with terminal.paged(repo.git):
         _common.write("\n".join(page.described(one, ranked=rank, width=width, colour=colour) for one in comparisons))

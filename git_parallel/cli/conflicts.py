@@ -43,7 +43,7 @@ def command(
     elif porcelain or nul:
         _common.write_lines(lines(forecast, called), nul=nul)
     else:
-        colour = terminal.colour(repo.git, sys.stdout)
+        colour = terminal.colour(repo, sys.stdout)
         with terminal.paged(repo.git):
             _common.write(matrix.described(forecast, width=terminal.width(), colour=colour))
         for warning in matrix.warnings(forecast, called):

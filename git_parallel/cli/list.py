@@ -52,7 +52,7 @@ def command(limit: int | None, as_json: bool, porcelain: bool, nul: bool) -> int
     elif porcelain or nul:
         _common.write_lines(map(_fields, rows), nul=nul)
     elif rows:
-        colour = terminal.colour(repo.git, sys.stdout)
+        colour = terminal.colour(repo, sys.stdout)
         width = terminal.width()
         with terminal.paged(repo.git):
             _common.write(described(rows, now=time.time(), width=width, colour=colour))

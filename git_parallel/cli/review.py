@@ -224,7 +224,7 @@ def _print(repo: Repository, words: Sequence[str], as_json: bool, nul: bool, por
     elif porcelain or nul:
         _common.write_lines(review.rows(found), nul=nul)
     elif found:
-        colour = terminal.colour(repo.git, sys.stdout)
+        colour = terminal.colour(repo, sys.stdout)
         _common.write(review.listing(found, width=terminal.width(), colour=colour))
     else:
         _common.say("hint", 'no run yet; start one with: git parallel "what is to be done"')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -113,12 +114,18 @@ def command(
         flags["halt"] = _until(until, flags.get("halt"))
     repo = Repository.discover()
     repo.ask_settings()
-    with surroundings.Looking(repo) as looking:
-        # Not needed for -h, and git answers meanwhile.
+    with ExitStack() as begun:
+        looking = begun.enter_context(surroundings.Looking(repo))
+        # Not needed for -h, and git and the guards' host get ready meanwhile.
+        from git_parallel.supervisor.ahead import Ahead  # noqa: PLC0415
+
+        ahead = None if dry_run or detach else begun.enter_context(Ahead(repo))
         from git_parallel.cli import _supervise, _trust  # noqa: PLC0415
         from git_parallel.render import terminal  # noqa: PLC0415
         from git_parallel.supervisor import recover, start  # noqa: PLC0415
 
+        if ahead is not None:
+            _supervise.prepare()
         config = load(repo, flags, config_file)
         typed = config.workers if config.layer("workers") == "flag" else None
         request = start.Request(
@@ -130,25 +137,26 @@ def command(
             base=base,
             with_changes=with_changes,
             allow_empty=allow_empty,
+            ahead=ahead,
         )
         draft = start.plan_run(repo, request, looking)
-    if not quiet:
-        for note in draft.notes:
-            click.echo(note, err=True)
-        for warning in draft.warnings:
-            click.echo(f"warning: {warning}", err=True)
-    if dry_run:
-        return _dry_run(start.place(draft), as_json)
-    _trust.ask(
-        repo,
-        config.repository_commands(),
-        told="these commands come with the repository's .git-parallel.yaml",
-        approved=trust,
-        attended=terminal.is_terminal(sys.stdin),
-    )
-    for line in recover.notice(repo):
-        click.echo(line, err=True)
-    return _supervise.run(draft, detach=detach, as_json=as_json, quiet=quiet)
+        if not quiet:
+            for note in draft.notes:
+                click.echo(note, err=True)
+            for warning in draft.warnings:
+                click.echo(f"warning: {warning}", err=True)
+        if dry_run:
+            return _dry_run(start.place(draft), as_json)
+        _trust.ask(
+            repo,
+            config.repository_commands(),
+            told="these commands come with the repository's .git-parallel.yaml",
+            approved=trust,
+            attended=terminal.is_terminal(sys.stdin),
+        )
+        for line in recover.notice(repo):
+            click.echo(line, err=True)
+        return _supervise.run(draft, detach=detach, as_json=as_json, quiet=quiet)
 
 
 def _until(text: str, halted: str | None) -> str:

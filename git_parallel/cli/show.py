@@ -49,7 +49,7 @@ def command(words: Sequence[str], events: bool, trace: bool, as_json: bool) -> i
     if as_json:
         _common.write(view.dumps(_document(repo, chosen, events)) + "\n")
         return 0
-    colour = terminal.colour(repo.git, sys.stdout)
+    colour = terminal.colour(repo, sys.stdout)
     with terminal.paged(repo.git):
         _common.write("\n".join(_described(repo, one, events, colour) for one in chosen))
     sys.stdout.flush()

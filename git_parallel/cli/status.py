@@ -38,7 +38,7 @@ def command(words: Sequence[str], everything: bool, as_json: bool, porcelain: bo
     elif porcelain or nul:
         _common.write_lines(lines(chosen, time.time()), nul=nul)
     elif chosen:
-        colour = terminal.colour(repo.git, sys.stdout)
+        colour = terminal.colour(repo, sys.stdout)
         _common.write(described(chosen, now=time.time(), width=terminal.width(), colour=colour))
         sys.stdout.flush()
         for run in chosen:

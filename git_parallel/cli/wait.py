@@ -56,5 +56,5 @@ def _print(repo: Repository, ended: RunView, as_json: bool) -> None:
     if as_json:
         _common.write(view.dumps(view.document(ended)) + "\n")
     else:
-        colour = terminal.colour(repo.git, sys.stdout)
+        colour = terminal.colour(repo, sys.stdout)
         _common.write(table.results(ended, width=terminal.width(), colour=colour))

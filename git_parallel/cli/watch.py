@@ -32,7 +32,7 @@ def command(words: Sequence[str]) -> int:
     if not chosen:
         _common.say("hint", 'no run yet; start one with: git parallel "what is to be done"')
         return 0
-    colour = terminal.colour(repo.git, sys.stdout)
+    colour = terminal.colour(repo, sys.stdout)
     runs = _follow(repo, chosen, colour=colour)
     for run in runs:
         _common.write(table.heading(run, time.time(), colour=colour) + "\n")

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO
 
-from git_parallel.git import Git
+from git_parallel.git import Git, Repository
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0", ""})
@@ -60,10 +60,12 @@ def width(stream: IO[str] | None = None) -> int:
         return _FALLBACK_WIDTH
 
 
-def colour(git: Git, stream: IO[str]) -> bool:
-    """Ask git whether to colour what goes to ``stream``. NO_COLOR turns ``auto`` off, and not ``always``."""
+def colour(repo: Repository, stream: IO[str]) -> bool:
+    """Whether to colour what goes to ``stream``, as git says. NO_COLOR turns ``auto`` off, and not ``always``."""
     person_reads = (is_terminal(stream) or pager_in_use()) and not os.environ.get("NO_COLOR")
-    answer = git.run("config", "--get-colorbool", "color.parallel", str(person_reads).lower(), ok=(0, 1, 128))
+    if not any(repo.setting(key) is not None for key in ("color.parallel", "color.ui")):  # then it says: auto
+        return person_reads and os.environ.get("TERM", "dumb") != "dumb"
+    answer = repo.git.run("config", "--get-colorbool", "color.parallel", str(person_reads).lower(), ok=(0, 1, 128))
     return answer.returncode == 0 and answer.stdout.strip() in (b"", b"true")
 
 

@@ -20,14 +20,14 @@ def kept(repo: Repository, run: str, logs: Mapping[int, str], cap: int = CAP) ->
     ``logs`` goes from worker to path; a file that does not exist is left out, and workers that were written
     before and are not in ``logs`` stay. Returns what is to be done with the ref that keeps them.
     """
-    with Objects(repo) as objects:
-        ref = logs_ref(run)
-        before = refs.read(repo, ref).get(ref)
+    ref = logs_ref(run)
+    with Objects(repo) as objects, refs.begin_read(repo, ref) as asked:
         entries = {}
         for worker, path in logs.items():
             data = _ends(path, cap)
             if data is not None:
                 entries[f"{worker}/output.log"] = (FILE, objects.blob(data))
+        before = refs.parse_read(asked.done()).get(ref)
         tree = objects.edit(objects.read_commit(before)[0] if before else None, entries)
         message = f"output of run {run}\n\nArchitect-Run: {run}\n"
         commit = objects.commit(tree, [before] if before else [], message)

@@ -11,17 +11,16 @@ from __future__ import annotations
 import os
 import re
 import stat
-import subprocess
-import threading
 import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache, partial
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from git_parallel.errors import GitError, MissingError, ParallelError
 from git_parallel.git import Git, Repository, environment
+from git_parallel.store.conversation import Conversation
 
 if TYPE_CHECKING:
     from dulwich.objects import Commit, ObjectID, ShaFile, Tree
@@ -32,12 +31,15 @@ DIRECTORY = 0o040000
 _HEADER = re.compile(rb"(?P<oid>[0-9a-f]{40,64}) (?P<kind>blob|tree|commit|tag) (?P<size>[0-9]+)")
 _NUMBERS = {b"commit": 1, b"tree": 2, b"blob": 3, b"tag": 4}
 _IDENTITY = re.compile(r"[^<>\n\0]*[^<>\n\0 ] <[^<>\n\0]*>")
-_DATED = re.compile(r"(?P<who>.*) (?P<when>[0-9]+) (?P<zone>[+-][0-9]{4})")
+_DATED = r"(?P<who>.*) (?P<when>[0-9]+) (?P<zone>[+-][0-9]{4})"  # compiled when it is needed
 
 _REMEMBERED = 200  # commits: a record's parents are asked for more than once
 
 # `git gc` removes directories of objects that it has emptied, also between our making one and writing into it.
 _TRIES = 10
+
+COMPARING = ("-r", "-z", "--raw", "--numstat", "--no-renames", "--no-ext-diff")
+"""How trees are compared: a rename is one path gone and one new."""
 
 _NOT_WRITTEN = "no ref was changed; make room or make the repository writable, and try again"
 
@@ -150,7 +152,7 @@ def _plain(repo: Repository, role: str, environment: Mapping[str, str]) -> Perso
 
 def _person(git: Git, role: str, fixed: bool) -> Person:
     try:
-        dated = _DATED.fullmatch(git.text("var", f"GIT_{role}_IDENT"))
+        dated = re.fullmatch(_DATED, git.text("var", f"GIT_{role}_IDENT"))
     except GitError:  # no name, or no address that git would dare to guess
         dated = None
     if dated is None or not _IDENTITY.fullmatch(dated["who"]):
@@ -174,8 +176,10 @@ class Objects:
 
         self._repo = repo
         self._format = get_object_format(repo.object_format)
-        self._reading = threading.Lock()  # questions and answers of one process; writing needs no lock
-        self._reader: subprocess.Popen[bytes] | None = None
+        self._reader = Conversation(repo.common, "--no-replace-objects", "cat-file", "--batch-command")
+        self._differ = Conversation(repo.common, "diff-tree", "--stdin", *COMPARING)
+        # `diff-tree --stdin` gives a line back as it is that is no id; nothing that it says of itself ends like this.
+        self._end = b"end %s\n" % os.urandom(8).hex().encode()
         self._commits: dict[str, tuple[str, list[str], str]] = {}
 
     def __enter__(self) -> Objects:
@@ -185,12 +189,9 @@ class Objects:
         self.close()
 
     def close(self) -> None:
-        """Let the process go that has been read from."""
-        with self._reading:
-            if self._reader is not None:
-                self._reader.kill()  # it only reads
-                self._reader.communicate()
-                self._reader = None
+        """Let the processes go that have been read from."""
+        self._reader.close()
+        self._differ.close()
 
     # writing
 
@@ -275,6 +276,28 @@ class Objects:
                 return None
             mode, oid = _entry(self._tree(oid), name)
         return self.read_blob(oid) if stat.S_ISREG(mode) or stat.S_ISLNK(mode) else None
+
+    def resolve(self, name: str) -> str | None:
+        """Return the id of what ``name`` (an id, a full ref name, ``<name>^{tree}``) stands for, or None."""
+        if "\n" in name:
+            return None
+        return self._reader.ask(b"info " + os.fsencode(name) + b"\n", _found)
+
+    def compare(self, before: str, after: str) -> bytes:
+        """Return the raw differences of two trees (or commits), and line counts: see :data:`COMPARING`."""
+        trees = [self.resolve(f"{name}^{{tree}}") for name in (before, after)]
+        if None in trees:
+            raise MissingError(f"object {before if trees[0] is None else after} is missing", "run 'git fsck'")
+        if trees[0] == trees[1]:
+            return b""
+        asked = " ".join(map(str, trees)).encode("ascii")
+        try:
+            said = self._differ.ask(asked + b"\n" + self._end, partial(_compared, asked, self._end))
+        except ParallelError:
+            said = None
+        if said is None:  # it can say why
+            return self._repo.common.run("diff-tree", *COMPARING, before, after).stdout
+        return said
 
     # within
 
@@ -378,24 +401,46 @@ class Objects:
 
     def _ask(self, oid: str) -> tuple[int, bytes]:
         """Return the type (as in a pack) and the bytes of an object that is not loose."""
-        with self._reading:
-            if self._reader is None:
-                pipe = subprocess.PIPE
-                self._reader = self._repo.common.start(
-                    "--no-replace-objects", "cat-file", "--batch", stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
-                )
-            process = self._reader
-            assert process.stdin is not None
-            assert process.stdout is not None
-            with suppress(BrokenPipeError):
-                process.stdin.write(oid.encode("ascii") + b"\n")
-                process.stdin.flush()
-            header = _HEADER.fullmatch(process.stdout.readline().rstrip(b"\n"))
-            if header is None:
-                raise MissingError(f"object {oid} is missing from this repository", "run 'git fsck'")
-            size = int(header["size"])
-            data = process.stdout.read(size + 1)[:size]
-        return _NUMBERS[header["kind"]], data
+        found = self._reader.ask(f"contents {oid}\n".encode("ascii"), _contents)
+        if found is None:
+            raise MissingError(f"object {oid} is missing from this repository", "run 'git fsck'")
+        return found
+
+
+def _line(output: IO[bytes]) -> bytes:
+    line = output.readline()
+    if not line.endswith(b"\n"):
+        raise EOFError
+    return line[:-1]
+
+
+def _contents(output: IO[bytes]) -> tuple[int, bytes] | None:
+    header = _HEADER.fullmatch(_line(output))
+    if header is None:
+        return None
+    size = int(header["size"])
+    data = output.read(size + 1)
+    if len(data) <= size:
+        raise EOFError
+    return _NUMBERS[header["kind"]], data[:size]
+
+
+def _found(output: IO[bytes]) -> str | None:
+    header = _HEADER.fullmatch(_line(output))
+    return header["oid"].decode() if header is not None else None
+
+
+def _compared(pair: bytes, end: bytes, output: IO[bytes]) -> bytes | None:
+    """Read what `diff-tree --stdin` says: the pair again, records that end with NUL, and our own last line."""
+    first = _line(output) + b"\n"
+    if first == end:
+        return None  # it could not compare them
+    if first != pair + b"\n":
+        raise EOFError
+    said = b""
+    while not said.endswith(end):
+        said += _line(output) + b"\n"
+    return said[: -len(end)]
 
 
 def _temporary_in(directory: str) -> tuple[str, int]:

@@ -45,6 +45,7 @@ __all__ = [
     "Record",
     "Step",
     "Summary",
+    "Tips",
     "list_runs",
     "merge_chain",
     "read",
@@ -103,6 +104,7 @@ def write(
     notes: Mapping[str, str] | None = None,
     ended: Mapping[int, Status] | None = None,
     worktree: str | None = None,
+    known: Tips | None = None,
 ) -> str:
     """Add one commit to the record of ``run`` (see :class:`Entry`); return its id. Raises as :func:`write_many`."""
     entry = Entry(
@@ -114,15 +116,21 @@ def write(
         notes=notes,
         ended=ended or {},
     )
-    return write_many(repo, run, [entry], worktree=worktree)[0]
+    return write_many(repo, run, [entry], worktree=worktree, known=known)[0]
 
 
-def write_many(repo: Repository, run: str, entries: Sequence[Entry], *, worktree: str | None = None) -> list[str]:
+def write_many(
+    repo: Repository, run: str, entries: Sequence[Entry], *, worktree: str | None = None, known: Tips | None = None
+) -> list[str]:
     """Add a commit for each entry, in one transaction with their notes and updates; return the ids.
 
     Raises as :func:`write_chains`.
     """
-    return write_chains(repo, [run_chain(run, entries)], worktree=worktree)[0] if entries else []
+    return write_chains(repo, [run_chain(run, entries)], worktree=worktree, known=known)[0] if entries else []
+
+
+Tips = dict[str, str]
+"""Refs and the commits that they are at; empty when that is not known."""
 
 
 class Chain(Struct, frozen=True):
@@ -160,6 +168,7 @@ def write_chains(
     ready: Callable[[], None] = lambda: None,
     objects: Objects | None = None,
     tips: Pending | None = None,
+    known: Tips | None = None,
 ) -> list[list[str]]:
     """Add commits to several records, in one transaction with all their notes and updates; return the ids.
 
@@ -167,7 +176,9 @@ def write_chains(
     A raced ref among the entries' ``updates`` raises RaceError, an unusable repository ParallelError; in
     both cases no ref has moved. With ``worktree``, the reflog of that worktree's HEAD is written too.
     ``ready`` is asked last of all, before a ref moves: what it raises keeps them where they are. ``objects`` are
-    the repository's, where they are open already, ``tips`` what :func:`begin_tips` began.
+    the repository's, where they are open already, ``tips`` what :func:`begin_tips` began. ``known`` is where the
+    chains' refs and the notes were left by the last call that was given it: most likely they still are there, and the
+    transaction says if not.
     """
     if not all(chain.entries for chain in chains):
         raise ValueError("a chain without entries")
@@ -178,7 +189,7 @@ def write_chains(
     records = [chain.ref for chain in chains]
     with refs.locked(repo), nullcontext(objects) if objects is not None else Objects(repo) as store:
         for attempt in range(_ATTEMPTS):
-            seen = _tips(tips or begin_tips(repo, chains), records)
+            seen = dict(known) if known else _tips(tips or begin_tips(repo, chains), records)
             tips = None
             commits = [_chain(store, chain, seen.get(chain.ref)) for chain in chains]
             ours = [
@@ -193,9 +204,13 @@ def write_chains(
             try:
                 refs.transaction(repo, [*ours, *theirs], message=message, worktree=worktree)
             except RaceError:
+                if known:
+                    known.clear()
                 if attempt + 1 == _ATTEMPTS or _tips(begin_tips(repo, chains), records) == seen:
                     raise  # not our refs: whoever gave the updates has to read again
                 continue
+            if known is not None:
+                known.update(seen, **{update.ref: update.new for update in ours if update.new is not None})
             return commits
     raise AssertionError("unreachable")
 

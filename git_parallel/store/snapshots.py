@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -18,7 +19,7 @@ from git_parallel import system
 from git_parallel.errors import GitError
 from git_parallel.git import Git, Repository
 from git_parallel.layout import HEADS
-from git_parallel.store.objects import Objects, batch
+from git_parallel.store.objects import COMPARING, Objects, batch
 
 # Operations in progress, by what git leaves in the worktree's own git directory.
 _OPERATIONS = {
@@ -31,14 +32,16 @@ _OPERATIONS = {
     "sequencer": "cherry-pick",
 }
 
-_NOT_ADDED = re.compile(
-    r"^error: (?:'(?P<nested>.*)' does not have a commit checked out|unable to index file '(?P<file>.*)')$"
-)
+# Compiled when they are needed, which few commands do.
+_NOT_ADDED = r"^error: (?:'(?P<nested>.*)' does not have a commit checked out|unable to index file '(?P<file>.*)')$"
 
 _MOST_MISSING = 50
 
-_SNAPSHOT_TRAILER = re.compile(r"^Architect-(?P<key>[A-Z][a-z]+): (?P<value>.+)$", re.MULTILINE)
-_NOT_READ = re.compile(r"^warning: could not open directory '(?P<directory>.*)': ")
+# With refs that are no files it names "refs/heads/.invalid".
+_HEAD = re.compile(r"(?:ref: (?P<branch>refs/heads/[^.\n][^\n]*)|[0-9a-f]{40,64})\n")
+
+_SNAPSHOT_TRAILER = r"(?m)^Architect-(?P<key>[A-Z][a-z]+): (?P<value>.+)$"
+_NOT_READ = r"^warning: could not open directory '(?P<directory>.*)': "
 
 
 class Look(Struct, frozen=True):
@@ -81,35 +84,76 @@ def look(
     *,
     thorough: bool = False,
     again: bool = False,
+    objects: Objects | None = None,
 ) -> Look:
     """Read a linked worktree's state into objects. ``scratch`` is a path for the temporary index.
 
     ``leave`` are excluding pathspecs for untracked files that nobody wants. ``thorough`` also looks at files
     that git was told not to look at (``update-index --assume-unchanged``, ``--skip-worktree``). ``again``:
     ``scratch`` is what an earlier look left there, and the worktree's own index is still the same; what did not
-    change since then is not read again.
+    change since then is not read again. ``objects``: the repository's, where they are open already; saves a process.
 
     Raises GitError when git cannot read the worktree or write objects; nothing of the worktree is changed.
     """
     # Named, not found: were the worktree's .git file gone, git would find the repository around it.
     git = Git((f"--git-dir={admin}", f"--work-tree={worktree}"), worktree)
-    return look_at(git, admin, scratch, leave, thorough=thorough, again=again)
+    head = _head(objects, admin) if objects is not None else None
+    return look_at(git, admin, scratch, leave, head or _ask_head(git), thorough=thorough, again=again)
 
 
 def look_at(
-    git: Git, admin: str, scratch: str, leave: Sequence[str] = (), *, thorough: bool = False, again: bool = False
+    git: Git,
+    admin: str,
+    scratch: str,
+    leave: Sequence[str] = (),
+    head: Head | None = None,
+    *,
+    thorough: bool = False,
+    again: bool = False,
 ) -> Look:
-    """The same for the worktree that ``git`` works in; ``admin`` is its own git directory."""
+    """The same for the worktree that ``git`` works in; ``admin`` is its own git directory, ``head`` its HEAD."""
+    head = head or _ask_head(git)
     try:
-        return _look_at(git, admin, scratch, leave, thorough=thorough, again=again)
+        return _look_at(git, admin, scratch, leave, head, thorough=thorough, again=again)
     except GitError:
         # `git gc --prune=now` may have taken what was just added; with the index as it was, all is added once more.
-        return _look_at(git, admin, scratch, leave, thorough=thorough, again=False)
+        return _look_at(git, admin, scratch, leave, head, thorough=thorough, again=False)
 
 
-def _look_at(git: Git, admin: str, scratch: str, leave: Sequence[str], *, thorough: bool, again: bool) -> Look:
+class Head(NamedTuple):
+    """HEAD's commit, its tree (both None on an unborn branch) and the full name it points to, None when detached."""
+
+    commit: str | None
+    tree: str | None
+    branch: str | None
+
+
+def _ask_head(git: Git) -> Head:
     asked = git.run("rev-parse", "HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD", ok=(0, 128))
-    head, head_tree, name = asked.lines if asked.returncode == 0 else (None, None, None)
+    if asked.returncode:
+        return Head(None, None, None)
+    commit, tree, name = asked.lines
+    return Head(commit, tree, name if name != "HEAD" else None)
+
+
+def _head(objects: Objects, admin: str) -> Head | None:
+    """The same without a process of its own, from the entry of a linked worktree; None where HEAD is no plain file."""
+    try:
+        with open(os.path.join(admin, "HEAD"), "rb") as file:
+            says = os.fsdecode(file.read())
+    except OSError:
+        return None
+    match = _HEAD.fullmatch(says)
+    if match is None:
+        return None
+    name = f"worktrees/{os.path.basename(admin)}/HEAD"
+    commit, tree = objects.resolve(name), objects.resolve(f"{name}^{{tree}}")
+    return Head(commit, tree, match["branch"]) if commit and tree else Head(None, None, None)
+
+
+def _look_at(
+    git: Git, admin: str, scratch: str, leave: Sequence[str], head: Head, *, thorough: bool, again: bool
+) -> Look:
     if not again:
         copy_index(os.path.join(admin, "index"), scratch)
     env = {"GIT_INDEX_FILE": scratch}
@@ -120,14 +164,27 @@ def _look_at(git: Git, admin: str, scratch: str, leave: Sequence[str], *, thorou
         git.run("add", "-u", "--sparse", "--ignore-errors", "--", ":/", env=env, ok=(0, 1))
     tree = git.text("write-tree", env=env)
     return Look(
-        head=head,
-        head_tree=head_tree,
-        branch=name if name != "HEAD" else None,
+        head=head.commit,
+        head_tree=head.tree,
+        branch=head.branch,
         tree=tree,
         operation=operation_in_progress(admin),
         missing=tuple(not_captured(added.stderr)),
         index=scratch,
     )
+
+
+Stamp = tuple[int, int, int]
+"""What changes whenever git writes a file anew: inode, size, time of change (ns)."""
+
+
+def stamp(path: str) -> Stamp | None:
+    """A file's stamp; None when there is no such file."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def copy_index(source: str, target: str) -> None:
@@ -164,12 +221,12 @@ def not_captured(stderr: bytes) -> list[str]:
     """Read from `git add --ignore-errors` what it left out, and why."""
     left: list[str] = []
     for line in os.fsdecode(stderr).splitlines():
-        if match := _NOT_ADDED.match(line):
+        if match := re.match(_NOT_ADDED, line):
             if match["nested"]:
                 left.append(f"{match['nested']}: a repository of its own without a commit")
             else:
                 left.append(f"{match['file']}: cannot be read")
-        elif match := _NOT_READ.match(line):
+        elif match := re.match(_NOT_READ, line):
             left.append(f"{match['directory']}: cannot be read")
     return left
 
@@ -192,12 +249,16 @@ def submodule_work(git: Git, worktree: str) -> list[str]:
     return said
 
 
+def compared(objects: Objects, before: str, after: str) -> Change:
+    """The same as :func:`change` for one of many comparisons: no process of its own."""
+    return parse_change(objects.compare(before, after) if before != after else b"")
+
+
 def change(git: Git, before: str, after: str) -> Change:
     """Compare two trees (or commits) path by path; renames count as one path gone and one new."""
     if before == after:
         return Change([], 0, 0, [])
-    done = git.run("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-renames", "--no-ext-diff", before, after)
-    return parse_change(done.stdout)
+    return parse_change(git.run("diff-tree", *COMPARING, before, after).stdout)
 
 
 def parse_change(output: bytes) -> Change:
@@ -291,7 +352,7 @@ def parse_snapshot(oid: str, data: bytes) -> Snapshot:
     header, _, message = os.fsdecode(data).partition("\n\n")
     fields = dict(line.split(" ", 1) for line in header.splitlines() if " " in line and not line.startswith(" "))
     names: dict[str, list[str]] = {}
-    for match in _SNAPSHOT_TRAILER.finditer(message.rstrip().rpartition("\n\n")[2]):
+    for match in re.finditer(_SNAPSHOT_TRAILER, message.rstrip().rpartition("\n\n")[2]):
         names.setdefault(match["key"], []).append(match["value"])
     first = {key: values[0] for key, values in names.items()}
     return Snapshot(

@@ -78,7 +78,8 @@ def look(context: Context, job: Job, *, ran: bool) -> Work:
         return work
     scratch = os.path.join(context.files.worker(job.worker).top, SCRATCH)
     try:
-        work.seen = snapshots.look(context.repo, job.worktree, admin, scratch, launch.pathspecs(context.preset))
+        leave = launch.pathspecs(context.preset)
+        work.seen = snapshots.look(context.repo, job.worktree, admin, scratch, leave, objects=context.objects)
     except ParallelError as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(scratch)
@@ -156,6 +157,9 @@ def _lost(context: Context, job: Job, admin: str, work: Work) -> list[str]:
 
 def _look_at_the_rest(context: Context, job: Job, work: Work) -> None:
     """Count and name what the capture leaves out; keep as much of what git ignores as was asked for."""
+    assert work.seen is not None
+    if not work.seen.missing and uncaptured.nothing(job.worktree, work.seen.index):
+        return
     found = uncaptured.ignored(context.repo.at(job.worktree), job.worktree)
     if found.total.files:
         listed = found.paths[:_MOST_LISTED]
@@ -163,7 +167,6 @@ def _look_at_the_rest(context: Context, job: Job, work: Work) -> None:
         kept = _keep_ignored(context, job, work, found) if context.spec.keep_ignored else None
         total = found.total
         work.ignored = IgnoredFiles(total.files, total.size, total.more, paths, kept)
-    assert work.seen is not None
     work.warnings += submodules.only_here(context.repo, job.worktree, context.spec.base, work.seen.tree)
     kinds: dict[str, list[str]] = {}
     for path, kind in uncaptured.unusual(job.worktree, frozenset(found.names)):
@@ -207,9 +210,9 @@ def _nested(work: Work) -> list[str]:
 
 def _compare(context: Context, job: Job, work: Work, now: str) -> None:
     """Hold a tree or commit against the base, and against where this round had to begin to change something."""
-    git, base, since = context.repo.common, context.spec.base, context.rounds[job.worker].since
-    work.change = snapshots.change(git, base, now)
-    work.done = bool(work.change.paths if since == base else snapshots.change(git, since, now).paths)
+    objects, base, since = context.objects, context.spec.base, context.rounds[job.worker].since
+    work.change = snapshots.compared(objects, base, now)
+    work.done = bool(work.change.paths if since == base else snapshots.compared(objects, since, now).paths)
 
 
 def keep_during_checks(context: Context, job: Job, work: Work) -> None:
@@ -257,8 +260,11 @@ def _only_staged(context: Context, job: Job, work: Work, seen: snapshots.Look) -
     admin = worktrees.paired(context.repo, job.worktree)
     if admin is None or seen.head_tree is None:
         return None
+    own = os.path.join(admin, "index")
+    if snapshots.stamp(own) == context.filled.get(job.worker, ()):  # nobody has staged anything
+        return None
     copy = f"{seen.index}.staged.index"  # writing the tree of an index may rewrite that
-    snapshots.copy_index(os.path.join(admin, "index"), copy)
+    snapshots.copy_index(own, copy)
     try:
         tree = snapshots.staged_tree(context.repo.at(job.worktree), copy)
     finally:
@@ -266,9 +272,8 @@ def _only_staged(context: Context, job: Job, work: Work, seen: snapshots.Look) -
             os.unlink(copy)
     if tree is None or tree in (seen.tree, seen.head_tree):
         return None
-    git = context.repo.common
-    staged = set(snapshots.change(git, seen.head_tree, tree).paths)
-    changed = sorted(staged.intersection(snapshots.change(git, tree, seen.tree).paths))
+    staged = set(snapshots.compared(context.objects, seen.head_tree, tree).paths)
+    changed = sorted(staged.intersection(snapshots.compared(context.objects, tree, seen.tree).paths))
     # Some programs stage a new file empty and write it afterwards: there is nothing in it to be kept.
     found = batch(context.repo, [f"{tree}:{path}" for path in changed])
     changed = [path for path, one in zip(changed, found, strict=True) if one is None or one.data]

@@ -41,18 +41,6 @@ def due(now: float, *, every: float, looked: float, stirred: float) -> bool:
     return since >= every or quiet
 
 
-_Stamp = tuple[int, int, int]
-
-
-def _stamp(path: str) -> _Stamp | None:
-    """What changes whenever git writes a file anew; None when there is none."""
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
 class Checkpoints:
     """The checkpoints of one worker. Methods may be called from any thread."""
 
@@ -64,9 +52,9 @@ class Checkpoints:
         self._tip = context.rounds[job.worker].wip
         self._last: tuple[str | None, ...] | None = None
         self._scratch = os.path.join(context.files.worker(job.worker).top, "checkpoint.index")
-        self._index: _Stamp | None = None
+        self._index: snapshots.Stamp | None = None
         self._staged: str | None = None
-        self._log: _Stamp | None = None
+        self._log: snapshots.Stamp | None = None
 
     @property
     def made(self) -> bool:
@@ -122,7 +110,7 @@ class Checkpoints:
         """See what lies there; while the agent leaves its index alone, only what has changed is read."""
         context, job = self._context, self._job
         index = os.path.join(admin, "index")
-        now = _stamp(index)
+        now = snapshots.stamp(index)
         again = now is not None and now == self._index and os.path.exists(self._scratch)
         if not again:
             self._tidy()
@@ -130,16 +118,18 @@ class Checkpoints:
             # Writing the tree of an index takes that index's lock: a copy's here, never the agent's.
             self._staged = snapshots.staged_tree(context.repo.at(job.worktree), self._scratch)
         leave = launch.pathspecs(context.preset)
-        seen = snapshots.look(context.repo, job.worktree, admin, self._scratch, leave, again=again)
+        seen = snapshots.look(
+            context.repo, job.worktree, admin, self._scratch, leave, again=again, objects=context.objects
+        )
         self._index = now
         return seen
 
-    def _lost(self, admin: str, seen: snapshots.Look) -> tuple[_Stamp | None, list[str]]:
+    def _lost(self, admin: str, seen: snapshots.Look) -> tuple[snapshots.Stamp | None, list[str]]:
         """The commits that only reflogs know, but for those that the last checkpoint holds, and HEAD's reflog's stamp.
 
         Nothing is asked while that is as it was at the last checkpoint.
         """
-        log = _stamp(os.path.join(admin, "logs", "HEAD"))
+        log = snapshots.stamp(os.path.join(admin, "logs", "HEAD"))
         if log is not None and log == self._log:
             return log, []
         context, own = self._context, HEADS + self._job.branch

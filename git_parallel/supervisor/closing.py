@@ -24,4 +24,5 @@ def close_record(context: Context, results: dict[int, Result]) -> None:
             subject=f"run ended: {summary}",
             trailers=[("Architect-Event", "run-ended"), ("Architect-State", "ended")],
             updates=[output],
+            known=context.recorder.tips,
         )

@@ -15,10 +15,12 @@ from git_parallel.agents.preset import Preset
 from git_parallel.git import Repository, clean_environment
 from git_parallel.layout import RunFiles
 from git_parallel.plan.model import Job, Result, RunSpec
+from git_parallel.store import snapshots
 from git_parallel.store.objects import Objects
+from git_parallel.store.record import Tips
 from git_parallel.supervisor import files
 from git_parallel.supervisor.fence import Fence, fence
-from git_parallel.supervisor.host import GuardHost
+from git_parallel.supervisor.host import GuardHost, guard_host
 from git_parallel.supervisor.journal import Journal
 from git_parallel.supervisor.recorder import Recorder
 from git_parallel.supervisor.rounds import Round
@@ -40,7 +42,8 @@ class Context(Struct, frozen=True):
     """One run's shared parts. ``inbox`` carries messages from signals and worker threads to the main thread.
 
     ``rounds`` has the workers that are to be run, ``earlier`` the results of those that are left as they are;
-    orders in ``control.jsonl`` before ``control_offset`` were for an earlier supervisor.
+    orders in ``control.jsonl`` before ``control_offset`` were for an earlier supervisor. ``filled`` has the stamps of
+    indexes as we wrote them.
     """
 
     repo: Repository
@@ -59,6 +62,7 @@ class Context(Struct, frozen=True):
     control_offset: int = 0
     terminal: Session | None = None
     inbox: SimpleQueue[Message] = field(default_factory=SimpleQueue)
+    filled: dict[int, snapshots.Stamp | None] = field(default_factory=dict)
 
     @property
     def going_on(self) -> bool:
@@ -89,6 +93,7 @@ def prepare(
     features: Features | None = None,
     control_offset: int = 0,
     host: GuardHost | None = None,
+    tips: Tips | None = None,
 ) -> Context:
     """Get everything ready that workers share: the guards' host, the fence, what worktrees need."""
     host = host or guard_host(run)
@@ -97,13 +102,14 @@ def prepare(
         from git_parallel.supervisor.tmux import Session  # noqa: PLC0415 (few runs have one)
 
         terminal = Session(host, run, spec.run, repo.common_dir)
+    objects = Objects(repo)
     return Context(
         repo=repo,
         spec=spec,
         files=run,
         journal=journal,
-        recorder=Recorder(repo, spec.run, lambda: files.read(run.journal) or b""),
-        objects=Objects(repo),
+        recorder=Recorder(repo, spec.run, lambda: files.read(run.journal) or b"", objects, tips or {}),
+        objects=objects,
         host=host,
         preset=presets.settled(presets.from_data(spec.preset), spec.terminal),
         features=features or worktrees.features(repo, spec.base),
@@ -114,16 +120,6 @@ def prepare(
         control_offset=control_offset,
         terminal=terminal,
     )
-
-
-def guard_log(run: RunFiles) -> str:
-    """Where the run's guards write what should never happen, and what they are known by."""
-    return os.path.join(run.top, "guard.log")
-
-
-def guard_host(run: RunFiles) -> GuardHost:
-    """The guards' host of a run, which gets ready while other things are done: the earlier, the better."""
-    return GuardHost(guard_log(run))
 
 
 def first_port(job: Job) -> int:

@@ -18,10 +18,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
-from msgspec.structs import asdict, fields, replace
+from msgspec.structs import asdict, replace
 
 from git_parallel import plain
 from git_parallel.errors import ParallelError
+from git_parallel.layout import RunFiles
 from git_parallel.supervisor import files
 from git_parallel.supervisor.processes import GUARDS, LINUX, MARKER, kill_all, marked
 
@@ -83,8 +84,7 @@ class Ending(Struct, frozen=True):
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Ending:
         """Take the fields of ``exit.json``, ignoring those of a later version."""
-        known = {field.name for field in fields(cls)}
-        chosen = {name: value for name, value in values.items() if name in known}
+        chosen = {name: value for name, value in values.items() if name in cls.__struct_fields__}
         return cls(**{**chosen, "survivors": tuple(chosen.get("survivors", ()))})
 
 
@@ -214,7 +214,8 @@ class Guard:
 class GuardHost:
     """Starts guards, from any thread. ``log`` is where zygote and guards write what should never happen.
 
-    Make it before starting many threads and after any fork that lives on; :meth:`close` it when all agents
+    Make it before starting many threads and after any fork that lives on, the earlier, the better: it gets ready
+    meanwhile. The directory of ``log`` must exist when the first agent is started. :meth:`close` it when all agents
     have ended.
     """
 
@@ -287,16 +288,15 @@ class GuardHost:
         ours, theirs = _socketpair()
         with theirs:
             try:
-                with open(self._log, "ab") as log:
-                    self._zygote = subprocess.Popen(
-                        [sys.executable, "-I", "-S", _ZYGOTE, str(theirs.fileno())],
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.DEVNULL,
-                        stderr=log,
-                        pass_fds=(theirs.fileno(),),
-                        env={**os.environ, GUARDS: self._log},
-                        start_new_session=True,  # the terminal's Ctrl-C is for the supervisor
-                    )
+                self._zygote = subprocess.Popen(
+                    [sys.executable, "-I", "-S", _ZYGOTE, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,  # until it opens the log
+                    pass_fds=(theirs.fileno(),),
+                    env={**os.environ, GUARDS: self._log},
+                    start_new_session=True,  # the terminal's Ctrl-C is for the supervisor
+                )
             except OSError as error:
                 ours.close()
                 raise ParallelError(f"cannot start a guard process: {error.strerror}") from error
@@ -309,6 +309,16 @@ class GuardHost:
         if self._zygote is not None:
             self._retired.append(self._zygote)
             self._zygote = None
+
+
+def guard_log(run: RunFiles) -> str:
+    """Where a run's guards write what should never happen, and what they are known by."""
+    return os.path.join(run.top, "guard.log")
+
+
+def guard_host(run: RunFiles) -> GuardHost:
+    """The guards' host of a run."""
+    return GuardHost(guard_log(run))
 
 
 def _socketpair() -> tuple[socket.socket, socket.socket]:

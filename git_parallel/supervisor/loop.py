@@ -59,6 +59,7 @@ class Supervisor:
         self._last_interrupt = float("-inf")
         self._halt = halt.parse(context.spec.halt)
         self._draining: str | None = None
+        self.active: dict[int, Worker] = {}  # whose thread has not ended
         self._views = {
             job.worker: WorkerView(
                 worker=job.worker,
@@ -84,11 +85,6 @@ class Supervisor:
         self._next_start = float("-inf")
         self._held: set[int] = set()  # workers in the queue that are not to start
         self._paused: float | None = None  # since when nothing of the run works
-
-    @property
-    def active(self) -> dict[int, Worker]:
-        """Workers whose thread has not ended."""
-        return {number: worker for number, worker in self.workers.items() if number not in self._over}
 
     @property
     def _over(self) -> set[int]:
@@ -123,7 +119,7 @@ class Supervisor:
                 return
             self.queue.remove(number)
             worker = Worker(self.context, self.context.spec.job(number), budget)
-            self.workers[number] = worker
+            self.workers[number] = self.active[number] = worker
             worker.thread.start()
 
     def _memory_for(self, number: int, wanted: int) -> bool:
@@ -190,6 +186,7 @@ class Supervisor:
     def _ended(self, number: int) -> None:
         worker = self.workers[number]
         worker.thread.join()
+        del self.active[number]
         if worker.result is None:
             self.failures[number] = worker.failure or "unknown"
             self.display.message(f"[{number}] not recorded: {self.failures[number]}; its worktree is kept", always=True)
@@ -388,6 +385,8 @@ class Supervisor:
                 f"the run's last record could not be written: {error}; it is completed later", always=True
             )
             return
+        finally:
+            context.objects.close()
         context.journal.close()
         self.held.release()
 

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from git_parallel.errors import ParallelError
 from git_parallel.git import Repository
 from git_parallel.store import record
+from git_parallel.store.objects import Objects
 
 
 class _Waiting(Struct):
@@ -23,11 +24,16 @@ class _Waiting(Struct):
 
 
 class Recorder(Struct):
-    """Combines record writes of one run. ``events`` returns the journal's bytes, which every record carries."""
+    """Combines record writes of one run. ``events`` returns the journal's bytes, which every record carries.
+
+    ``tips`` is where the last write left the refs, which this process alone moves as a rule.
+    """
 
     repo: Repository
     run: str
     events: Callable[[], bytes]
+    objects: Objects | None = None
+    tips: record.Tips = field(default_factory=dict)
     _pending: list[_Waiting] = field(default_factory=list)
     _list: threading.Lock = field(default_factory=threading.Lock)
     _writing: threading.Lock = field(default_factory=threading.Lock)
@@ -50,7 +56,8 @@ class Recorder(Struct):
 
     def _write(self, batch: list[_Waiting]) -> None:
         try:
-            record.write_many(self.repo, self.run, self._entries(batch))
+            chain = record.run_chain(self.run, self._entries(batch))
+            record.write_chains(self.repo, [chain], objects=self.objects, known=self.tips)
         except ParallelError as error:
             if len(batch) == 1:
                 batch[0].error = error

@@ -23,9 +23,9 @@ from git_parallel.store import record
 from git_parallel.supervisor import capture, files, journal, leftovers, liveness, rebuild, rounds, view
 from git_parallel.supervisor.agent import said
 from git_parallel.supervisor.closing import close_record
-from git_parallel.supervisor.context import Context, guard_log, prepare
+from git_parallel.supervisor.context import Context, prepare
 from git_parallel.supervisor.finish import Attempt, finish, unstarted
-from git_parallel.supervisor.host import Ending, read_ending
+from git_parallel.supervisor.host import Ending, guard_log, read_ending
 from git_parallel.supervisor.journal import Event, Journal
 from git_parallel.supervisor.processes import GUARDS, kill_all, marked
 from git_parallel.supervisor.surroundings import Surroundings
@@ -87,6 +87,7 @@ def _recover(repo: Repository, run: str, run_files: RunFiles) -> dict[int, Resul
         _notify(context)
     finally:
         context.host.close()
+        context.objects.close()
         context.journal.close()
     return results
 

@@ -25,14 +25,14 @@ from git_parallel.layout import HEADS, RunFiles, State
 from git_parallel.plan import assign, programs
 from git_parallel.plan.config import Config
 from git_parallel.plan.configfile import PROJECT_FILE
-from git_parallel.plan.ids import new_id
 from git_parallel.plan.model import Job, Limits, RunSpec, Task, encode
 from git_parallel.render import text
 from git_parallel.store import objects, record, refs, snapshots
 from git_parallel.store.refs import Update
 from git_parallel.supervisor import files, hookfiles, liveness, rounds, surroundings, view
-from git_parallel.supervisor.context import Context, guard_host, prepare
-from git_parallel.supervisor.host import GuardHost
+from git_parallel.supervisor.ahead import Ahead
+from git_parallel.supervisor.context import Context, prepare
+from git_parallel.supervisor.host import GuardHost, guard_host
 from git_parallel.supervisor.journal import Journal, timestamp
 from git_parallel.supervisor.surroundings import Surroundings
 
@@ -42,7 +42,7 @@ _TRIES = 5
 class Request(Struct, frozen=True):
     """What was asked for on the command line. ``workers`` is the number typed there, None when it was not.
 
-    ``preset`` is the program, where somebody has found it already.
+    ``preset`` is the program, where somebody has found it already; ``ahead`` what was begun before.
     """
 
     tasks: Sequence[str]
@@ -54,12 +54,13 @@ class Request(Struct, frozen=True):
     with_changes: bool = False
     allow_empty: bool = False
     preset: Preset | None = None
+    ahead: Ahead | None = None
 
 
 class Draft(Struct, frozen=True):
     """A run that could start: everything but the numbers of its workers is settled.
 
-    ``notes`` are what was decided without being asked for.
+    ``notes`` are what was decided without being asked for. ``host`` is there already for the first try.
     """
 
     repo: Repository
@@ -70,6 +71,7 @@ class Draft(Struct, frozen=True):
     warnings: tuple[str, ...]
     before: Surroundings
     notes: tuple[str, ...] = ()
+    host: GuardHost | None = None
 
     def begin(self) -> tuple[Context, liveness.Claim]:
         """Start the run: see :func:`begin`."""
@@ -113,7 +115,7 @@ def plan_run(repo: Repository, request: Request, looking: surroundings.Looking |
     if target is None:
         warnings.append("HEAD is detached: name the branch to land on with --target when you merge")
     spec = RunSpec(
-        run=new_id(after=max(view.known_runs(State(repo.common_dir)), default="")),
+        run=request.ahead.run if request.ahead else view.fresh_id(State(repo.common_dir)),
         created=timestamp(),
         argv=tuple(request.argv),
         person=objects.identity(repo)[1],
@@ -152,7 +154,8 @@ def plan_run(repo: Repository, request: Request, looking: surroundings.Looking |
         herdr=config.herdr,
         preset=presets.as_data(recorded),  # whole: it may go on with or without a terminal
     )
-    return Draft(repo, spec, config.branch, config.worktree, request.with_changes, tuple(warnings), before, notes)
+    host = request.ahead.host if request.ahead else None
+    return Draft(repo, spec, config.branch, config.worktree, request.with_changes, tuple(warnings), before, notes, host)
 
 
 def place(draft: Draft) -> RunSpec:
@@ -178,28 +181,32 @@ def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
     repo = draft.repo
     if draft.with_changes:
         draft = replace(draft, spec=_with(draft.spec, base=_with_changes(draft)))
-    features = worktrees.features(repo, draft.spec.base)
-    for tries_left in reversed(range(_TRIES)):
-        with refs.locked(repo):
-            spec = place(draft)
-            run = State(repo.common_dir).run(spec.run)
-            held, journal = _open(repo, run, spec, draft.before.config)
-            host: GuardHost | None = None
-            try:
-                host = guard_host(run)
-                places = [worktrees.Place(job.worker, job.branch, job.worktree) for job in spec.jobs]
-                worktrees.exclude(repo, draft.worktree, places)
-                first_record(repo, run, spec, [Update(HEADS + job.branch, spec.base, repo.zero) for job in spec.jobs])
-                break
-            except RaceError:  # somebody made one of the branches without our lock: look for free numbers again
-                _undo(run, held, journal, host)
-                if not tries_left:
+    with worktrees.Finding(repo, draft.spec.base) as finding:
+        for tries_left in reversed(range(_TRIES)):
+            with refs.locked(repo):
+                spec = place(draft)
+                run = State(repo.common_dir).run(spec.run)
+                held, journal = _open(repo, run, spec, draft.before.config)
+                host, draft = draft.host, replace(draft, host=None)
+                try:
+                    host = host or guard_host(run)
+                    places = [worktrees.Place(job.worker, job.branch, job.worktree) for job in spec.jobs]
+                    worktrees.exclude(repo, draft.worktree, places)
+                    branches = [Update(HEADS + job.branch, spec.base, repo.zero) for job in spec.jobs]
+                    tips = first_record(repo, run, spec, branches)
+                    break
+                except RaceError:  # somebody made one of the branches without our lock: look for free numbers again
+                    _undo(run, held, journal, host)
+                    if not tries_left:
+                        raise
+                except BaseException:
+                    _undo(run, held, journal, host)
                     raise
-            except BaseException:
-                _undo(run, held, journal, host)
-                raise
+        features = finding.done()
     begun = {job.worker: rounds.first(spec, job) for job in spec.jobs}
-    context = prepare(repo, spec, run, journal, before=draft.before, rounds=begun, features=features, host=host)
+    context = prepare(
+        repo, spec, run, journal, before=draft.before, rounds=begun, features=features, host=host, tips=tips
+    )
     return context, held
 
 
@@ -315,8 +322,9 @@ def _open(repo: Repository, run: RunFiles, spec: RunSpec, config: bytes) -> tupl
     return held, journal
 
 
-def first_record(repo: Repository, run: RunFiles, spec: RunSpec, created: Sequence[Update] = ()) -> None:
-    """Begin the record of a run, in one transaction with the branches that are ``created``."""
+def first_record(repo: Repository, run: RunFiles, spec: RunSpec, created: Sequence[Update] = ()) -> record.Tips:
+    """Begin the record of a run, in one transaction with the branches that are ``created``; return the refs' tips."""
+    tips: record.Tips = {}
     prompts = {
         f"workers/{job.worker}/prompt.txt": spec.task(job.task).prompt.encode("utf-8", "surrogateescape")
         for job in spec.jobs
@@ -330,7 +338,9 @@ def first_record(repo: Repository, run: RunFiles, spec: RunSpec, created: Sequen
         subject=f"run {text.count(len(spec.jobs), 'worker')}: {text.subject(first)}{more}",
         trailers=[("Architect-Event", "run-started"), ("Architect-State", "running")],
         updates=created,
+        known=tips,
     )
+    return tips
 
 
 def _undo(run: RunFiles, held: liveness.Claim, journal: Journal, host: GuardHost | None) -> None:

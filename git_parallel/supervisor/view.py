@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct, field
 
 from git_parallel.layout import RunFiles, State
+from git_parallel.plan.ids import new_id
 from git_parallel.plan.model import Result, RunSpec, decode_result, decode_spec
 from git_parallel.supervisor import files, journal, liveness
 from git_parallel.supervisor.journal import Event
@@ -153,6 +154,11 @@ def live_runs(state: State) -> list[str]:
 def known_runs(state: State) -> list[str]:
     """Ids of all runs with live files in this repository, oldest first."""
     return [run for run in _directories(state) if os.path.exists(state.run(run).spec)]
+
+
+def fresh_id(state: State) -> str:
+    """An id for a new run, behind all others."""
+    return new_id(after=max(known_runs(state), default=""))
 
 
 def half_made(state: State) -> list[str]:

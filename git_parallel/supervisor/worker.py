@@ -22,7 +22,7 @@ from git_parallel.agents.claim import Claim
 from git_parallel.errors import ParallelError
 from git_parallel.layout import HEADS, WorkerFiles
 from git_parallel.plan.model import Job, Result
-from git_parallel.store import refs
+from git_parallel.store import refs, snapshots
 from git_parallel.supervisor import agent, files, limits, outcome, rounds
 from git_parallel.supervisor.activity import Usage
 from git_parallel.supervisor.checkpoints import Checkpoints
@@ -264,6 +264,7 @@ class Worker:
             worktrees.write_through(admin, job.worktree)
         for warning in worktrees.populate(context.repo, job.worktree, context.features):
             context.journal.append("note", worker=job.worker, reason=warning)
+        context.filled[job.worker] = snapshots.stamp(os.path.join(admin, "index"))
 
     def _run_agent(self) -> tuple[Ending | None, Claim | None]:
         """Start the agent under a guard and wait for its end."""

@@ -28,7 +28,7 @@ if not __package__:  # run as a script: neither site-packages nor this package i
 from git_parallel.supervisor import files
 from git_parallel.supervisor.becoming import SURVIVED
 from git_parallel.supervisor.guard import Guard, drain, make_ending, wake_on_children, write_ending
-from git_parallel.supervisor.processes import LINUX, PR_SET_CHILD_SUBREAPER, chase, descendants, kill_all, prctl
+from git_parallel.supervisor.processes import GUARDS, LINUX, PR_SET_CHILD_SUBREAPER, chase, descendants, kill_all, prctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class Zygote:
     def __init__(self, control: socket.socket) -> None:
         self.control: socket.socket | None = control
         self.guards: dict[int, tuple[socket.socket, str, float]] = {}  # by pid: lifeline, exit.json, begin
+        self.logging = False
         self.wakeup = wake_on_children()
 
     def serve(self) -> None:
@@ -67,6 +68,8 @@ class Zygote:
             self.control = None
             control.close()
             return
+        if not self.logging:
+            self.open_log()
         length = int.from_bytes(header, "big")
         path = os.fsdecode(control.recv(length, socket.MSG_WAITALL))
         if not descriptors:  # too many are open here; the supervisor sees its end of file, which is an error there
@@ -87,6 +90,14 @@ class Zygote:
         if pid == 0:
             become_guard(line, path)
         self.guards[pid] = line, path, time.monotonic()
+
+    def open_log(self) -> None:
+        """Send what should never happen where it is looked for: there is a run only now that an agent is to start."""
+        self.logging = True
+        with contextlib.suppress(OSError):
+            log = os.open(os.environ[GUARDS], os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.dup2(log, 2)
+            os.close(log)
 
     def reap(self) -> list[tuple[int, int]]:
         """Take in what has ended and return the guards among it; let a guard go on that somebody stopped."""

@@ -8,7 +8,7 @@ called under ``store.refs.locked``: git's own ``worktree add`` and ``remove`` fa
 
 from git_parallel.worktrees.names import FIELDS, Place, Template, branch_fault, slug
 from git_parallel.worktrees.placing import allocate, exclude
-from git_parallel.worktrees.populate import Features, Submodule, features, populate
+from git_parallel.worktrees.populate import Features, Finding, Submodule, features, populate
 from git_parallel.worktrees.registry import (
     Entry,
     begin_entries,
@@ -26,6 +26,7 @@ __all__ = [
     "FIELDS",
     "Entry",
     "Features",
+    "Finding",
     "Place",
     "Purged",
     "Submodule",

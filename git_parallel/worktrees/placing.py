@@ -13,7 +13,7 @@ from git_parallel.git import Repository
 from git_parallel.layout import HEADS
 from git_parallel.worktrees.branches import Wanted, existing
 from git_parallel.worktrees.names import FIELDS, Place, Template, branch_fault, field_values, path_fault
-from git_parallel.worktrees.registry import Entry, entries, make_directories, real, remove_empty
+from git_parallel.worktrees.registry import Entry, begin_entries, entries, make_directories, real, remove_empty
 
 BRANCH = "parallel.branch"
 WORKTREE = "parallel.worktree"
@@ -49,21 +49,24 @@ def allocate(
     """
     branches, paths = Template.parse(branch, BRANCH), Template.parse(worktree, WORKTREE)
     rows = [field_values(values(index)) for index in range(count)]
-    registered = entries(repo)
-    site = _Site(root(repo), repo, registered)
     for row in rows[:1]:  # before the search: a template that cannot work would never find a number
         if fault := branch_fault(branches.render(1, row)):
             raise _invalid(branch, branches.render(1, row), fault)
+    wanted = Wanted.of(branches, rows)
+    first, size = 1, count + _SPARE
+    with begin_entries(repo) as listed:
+        there = existing(repo, wanted.patterns(range(first, first + size)))  # git does both at once
+        registered = entries(repo, listed)
+    site = _Site(root(repo), repo, registered)
+    for row in rows[:1]:
         site.check(paths.render(1, row), worktree)
     # An unborn branch that somebody stands on is no ref yet.
     checked_out = {entry.branch.removeprefix(HEADS) for entry in registered if entry.branch}
-    wanted = Wanted.of(branches, rows)
     places: list[Place] = []
     used: set[str] = set()
-    first, size = 1, count + _SPARE
     while len(places) < count:
         numbers = range(first, first + size)
-        names = existing(repo, wanted.patterns(numbers)) | checked_out
+        names = (there if first == 1 else existing(repo, wanted.patterns(numbers))) | checked_out
         if clash := wanted.clash(names):
             raise _clashing(branch, clash)
         blocked = wanted.numbers(names) | set(taken)

@@ -16,7 +16,7 @@ from typing import Literal
 from msgspec import Struct
 
 from git_parallel.errors import GitError, ParallelError
-from git_parallel.git import Completed, Git, Repository
+from git_parallel.git import Completed, Git, Pending, Repository
 from git_parallel.worktrees.registry import opened
 
 # Without git-lfs its filter, which is `required`, would fail the checkout: leave the pointers as they are.
@@ -51,14 +51,39 @@ def features(repo: Repository, base: str) -> Features:
     One git call where neither LFS nor a submodule is configured; two more for LFS, two and one for each
     submodule otherwise.
     """
-    configured = {entry.key: entry.value for entry in repo.settings if re.search(_CONFIGURATION, entry.key)}
-    lfs: Literal["no", "yes", "missing"] = "no"
-    if any(key.startswith("filter.lfs.") and value for key, value in configured.items()) and _uses_lfs(repo, base):
-        lfs = "yes" if repo.common.run("lfs", "version", ok=range(256)).returncode == 0 else "missing"
-    warnings: list[str] = []
-    stores = list(dict.fromkeys((repo.git_dir, repo.common_dir)))
-    submodules = _submodules(repo.git, base, configured, stores, top=repo.top or repo.main_top, warnings=warnings)
-    return Features(lfs, submodules, tuple(warnings))
+    return Finding(repo, base).done()
+
+
+class Finding:
+    """Finds the features of a base commit, begun when this is made. The ``with`` block ends it."""
+
+    def __init__(self, repo: Repository, base: str) -> None:
+        self._repo = repo
+        self._base = base
+        self._configured = {entry.key: entry.value for entry in repo.settings if re.search(_CONFIGURATION, entry.key)}
+        self._lfs: Pending | None = None
+        if any(key.startswith("filter.lfs.") and value for key, value in self._configured.items()):
+            arguments = ("grep", "-q", "-F", "-e", "filter=lfs", base, "--", ":(top,glob)**/.gitattributes")
+            self._lfs = repo.git.begin(*arguments, ok=(0, 1))
+
+    def __enter__(self) -> Finding:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._lfs is not None:
+            self._lfs.cancel()
+
+    def done(self) -> Features:
+        """Return what was found. To be called once."""
+        repo = self._repo
+        lfs: Literal["no", "yes", "missing"] = "no"
+        if self._lfs is not None and (self._lfs.done().returncode == 0 or _everywhere(repo)):
+            lfs = "yes" if repo.common.run("lfs", "version", ok=range(256)).returncode == 0 else "missing"
+        warnings: list[str] = []
+        stores = list(dict.fromkeys((repo.git_dir, repo.common_dir)))
+        top = repo.top or repo.main_top
+        submodules = _submodules(repo.git, self._base, self._configured, stores, top=top, warnings=warnings)
+        return Features(lfs, submodules, tuple(warnings))
 
 
 def populate(repo: Repository, path: str, needs: Features | None = None) -> list[str]:
@@ -101,12 +126,11 @@ def _full(path: str) -> str:
     return ""
 
 
-def _uses_lfs(repo: Repository, base: str) -> bool:
+def _everywhere(repo: Repository) -> bool:
+    """Whether LFS is named where it counts for every commit."""
     with suppress(OSError), open(os.path.join(repo.common_dir, "info", "attributes"), "rb") as file:
-        if b"filter=lfs" in file.read():
-            return True
-    arguments = ("grep", "-q", "-F", "-e", "filter=lfs", base, "--", ":(top,glob)**/.gitattributes")
-    return repo.git.run(*arguments, ok=(0, 1)).returncode == 0
+        return b"filter=lfs" in file.read()
+    return False
 
 
 def _lfs_content(git: Git) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ _KINDS = {
     stat.S_IFCHR: "character device",
 }
 EMPTY = "empty directory"
+_INDEX = struct.Struct(">4sII")  # its signature, version and number of entries (gitformat-index(5))
 
 
 class Size(Struct, frozen=True):
@@ -56,6 +58,45 @@ def ignored(git: Git, top: str) -> Ignored:
         total = Size(total.files + one.files, total.size + one.size, total.more or one.more)
         paths.append((name, one))
     return Ignored(total, tuple(paths))
+
+
+def nothing(top: str, index: str) -> bool:
+    """Whether surely all that lies in the worktree at ``top`` is in ``index``, which ``git add -A`` has just written.
+
+    Every entry of such an index is a file there, so that equal numbers mean the same files. An index of version 2 has
+    no entries without one (skip-worktree, intent-to-add); a split index counts too few, which only ends in False.
+    What is not a plain file, link or filled directory ends the look too, as does a repository inside.
+    """
+    try:
+        with open(index, "rb") as file:
+            signature, version, count = _INDEX.unpack(file.read(_INDEX.size))
+    except (OSError, struct.error):  # none is written of an empty worktree
+        return False
+    return (signature, version) == (b"DIRC", 2) and _plain_files(top, count) == count
+
+
+def _plain_files(top: str, most: int) -> int | None:
+    """Count files and links below ``top``, up to one more than ``most``; None where something else lies there."""
+    files, pending = 0, [top]
+    while pending and files <= most:
+        place = pending.pop()
+        try:
+            with os.scandir(place) as entries:
+                found = [entry for entry in entries if entry.name != ".git" or place != top]
+        except OSError:
+            return None
+        if not found and place != top:
+            return None
+        for entry in found:
+            if entry.name == ".git":
+                return None
+            if entry.is_dir(follow_symlinks=False):
+                pending.append(entry.path)
+            elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
+                files += 1
+            else:
+                return None
+    return files
 
 
 def fitting(found: Ignored, room: int) -> tuple[list[tuple[str, Size]], list[tuple[str, Size]]]:

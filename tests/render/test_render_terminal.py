@@ -12,7 +12,7 @@ from typing import IO
 
 import pytest
 
-from git_parallel.git import Git
+from git_parallel.git import Repository
 from git_parallel.render import terminal
 
 
@@ -24,6 +24,10 @@ def tty(monkeypatch: pytest.MonkeyPatch) -> Iterator[IO[str]]:
     with open(slave, "w") as stream:
         yield stream
     os.close(master)
+
+
+def discover(repo) -> Repository:
+    return Repository.discover(str(repo.path))
 
 
 @pytest.mark.parametrize(
@@ -39,29 +43,39 @@ def tty(monkeypatch: pytest.MonkeyPatch) -> Iterator[IO[str]]:
 def test_colour_follows_color_parallel_then_color_ui(repo, tty, settings, on_terminal, on_pipe) -> None:
     for name, value in settings.items():
         repo.git("config", name, value)
-    git = Git(("-C", str(repo.path)))
-    assert terminal.colour(git, tty) is on_terminal
-    assert terminal.colour(git, io.StringIO()) is on_pipe
+    found = discover(repo)
+    assert terminal.colour(found, tty) is on_terminal
+    assert terminal.colour(found, io.StringIO()) is on_pipe
 
 
 def test_no_color_turns_auto_off_and_always_stays(repo, tty, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    git = Git(("-C", str(repo.path)))
-    assert not terminal.colour(git, tty)
+    assert not terminal.colour(discover(repo), tty)
     repo.git("config", "color.parallel", "always")
-    assert terminal.colour(git, tty)
+    assert terminal.colour(discover(repo), tty)
+
+
+@pytest.mark.parametrize("settings", [{}, {"color.ui": "auto"}])
+def test_a_dumb_terminal_gets_no_colours_unless_always(repo, tty, monkeypatch: pytest.MonkeyPatch, settings) -> None:
+    for name, value in settings.items():
+        repo.git("config", name, value)
+    for term in ("dumb", None):
+        monkeypatch.delenv("TERM") if term is None else monkeypatch.setenv("TERM", term)
+        assert not terminal.colour(discover(repo), tty)
+    repo.git("config", "color.ui", "always")
+    assert terminal.colour(discover(repo), tty)
 
 
 def test_a_setting_git_cannot_read_means_no_colour(repo, tty) -> None:
     repo.git("config", "color.parallel", "sometimes")
-    assert not terminal.colour(Git(("-C", str(repo.path))), tty)
+    assert not terminal.colour(discover(repo), tty)
 
 
 def test_gits_own_pager_counts_as_a_terminal(repo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("GIT_PAGER_IN_USE", "true")
     monkeypatch.setenv("COLUMNS", "77")
-    assert terminal.colour(Git(("-C", str(repo.path))), io.StringIO())
+    assert terminal.colour(discover(repo), io.StringIO())
     assert terminal.width(io.StringIO()) == 77
 
 

@@ -477,3 +477,57 @@ def test_a_bare_repository_and_a_removed_worktree_can_be_written(both, where, op
     assert both.git("log", "--format=%s", REF) == "start"
     assert both.git("log", "--format=%s", REF, cwd=tmp_path / "bare") == "start"
     assert os.path.exists(tmp_path / "bare" / "architect" / "lock")
+
+
+# --- where the last write left the refs --------------------------------------------------------------
+
+
+def counted_reads(monkeypatch):
+    reads = []
+    begin = refs.begin_read
+    monkeypatch.setattr(refs, "begin_read", lambda *asked: reads.append(asked[1:]) or begin(*asked))
+    return reads
+
+
+def test_known_tips_are_not_read_again(where, head, monkeypatch):
+    tips: record.Tips = {}
+    write(where, RUN, {"a": b"1"}, subject="one", known=tips)
+    reads = counted_reads(monkeypatch)
+    second = write(where, RUN, {"b": b"2"}, subject="two", notes={head: "note one\n"}, known=tips)
+    third = write(where, RUN, {"c": b"3"}, subject="three", notes={head: "note two\n"}, known=tips)
+    assert reads == []
+    assert refs.read(where, REF, notes.NOTES) == tips
+    assert tips[REF] == third != second
+    assert notes.read(where, [head])[head] == "note one\n\nnote two\n"
+
+
+@pytest.mark.parametrize("moved", ["record", "notes", "both", "gone"])
+def test_known_tips_that_others_have_moved_are_read_again(both, where, head, moved):
+    tips: record.Tips = {}
+    write(where, RUN, {"a": b"1"}, subject="one", notes={head: "ours\n"}, known=tips)
+    if moved in ("record", "both"):
+        write(where, RUN, {"theirs": b"x"}, subject="theirs")
+    if moved in ("notes", "both"):
+        both.git("notes", "--ref=architect", "append", "-m", "theirs", head)
+    if moved == "gone":
+        both.git("update-ref", "-d", notes.NOTES)
+    write(where, RUN, {"b": b"2"}, subject="two", notes={head: "ours, too\n"}, known=tips)
+    assert refs.read(where, REF, notes.NOTES) == tips
+    found = read(where, RUN)
+    assert found is not None
+    kept = ["a", "b", "version", *(["theirs"] if moved in ("record", "both") else [])]
+    assert sorted(both.git("ls-tree", "-r", "--name-only", REF).split()) == sorted(kept)
+    said = notes.read(where, [head])[head]
+    assert ("ours\n" in said) is (moved != "gone")
+    assert "ours, too" in said
+    assert ("theirs" in said) is (moved in ("notes", "both"))
+
+
+def test_a_raced_update_of_the_callers_is_the_callers(both, where, head):
+    tips: record.Tips = {}
+    write(where, RUN, {"a": b"1"}, subject="one", known=tips)
+    both.git("branch", "work")
+    with pytest.raises(RaceError):
+        write(where, RUN, {"b": b"2"}, subject="two", updates=[Update("refs/heads/work", head, where.zero)], known=tips)
+    write(where, RUN, {"b": b"2"}, subject="two", known=tips)
+    assert refs.read(where, REF) == {REF: tips[REF]}

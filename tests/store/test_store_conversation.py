@@ -1,0 +1,135 @@
+"""A git process that is asked many questions: it may die, and its answers are those of git asked once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from git_parallel.errors import GitError, MissingError, ParallelError
+from git_parallel.store import snapshots
+from git_parallel.store.conversation import Conversation
+from git_parallel.store.objects import COMPARING, Objects
+
+
+@pytest.fixture
+def where(both, opened):
+    return opened(both.path)
+
+
+@pytest.fixture
+def odb(where):
+    with Objects(where) as odb:
+        yield odb
+
+
+@pytest.fixture
+def talk(where):
+    conversation = Conversation(where.common, "cat-file", "--batch-check=%(objecttype)")
+    yield conversation
+    conversation.close()
+
+
+def line(output):
+    said = output.readline()
+    if not said:
+        raise EOFError
+    return said
+
+
+def test_it_is_started_anew_when_it_has_died(talk):
+    assert talk.ask(b"HEAD\n", line) == b"commit\n"
+    first = talk._process
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    assert talk.ask(b"HEAD^{tree}\n", line) == b"tree\n"
+    assert talk._process.pid != first.pid
+
+
+def test_what_never_answers_is_an_error_and_nothing_stays(where):
+    with pytest.raises(ParallelError, match="git cat-file --no-such-option gives no answer"):
+        Conversation(where.common, "cat-file", "--no-such-option").ask(b"HEAD\n", line)
+
+
+def test_a_question_that_was_cut_short_does_not_answer_the_next(talk):
+    def interrupted(_output):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        talk.ask(b"HEAD\n", interrupted)
+    assert talk.ask(b"HEAD^{tree}\n", line) == b"tree\n"
+
+
+def test_threads_get_their_own_answers(talk):
+    wrong = []
+
+    def ask(name, kind):
+        wrong.extend(1 for _ in range(50) if talk.ask(name, line) != kind)
+
+    asked = [(b"HEAD\n", b"commit\n"), (b"HEAD^{tree}\n", b"tree\n"), (b"HEAD:README\n", b"blob\n")] * 2
+    threads = [threading.Thread(target=ask, args=one) for one in asked]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert wrong == []
+
+
+def test_names_are_resolved_as_git_does(both, odb):
+    head = both.git("rev-parse", "HEAD")
+    assert odb.resolve("refs/heads/main") == head
+    assert odb.resolve("HEAD^{tree}") == both.git("rev-parse", "HEAD^{tree}")
+    assert odb.resolve("refs/heads/none") is None
+    assert odb.resolve("refs/heads/main\nrefs/heads/main") is None
+    both.git("commit", "-q", "--allow-empty", "-m", "later")
+    both.git("pack-refs", "--all")
+    assert odb.resolve("refs/heads/main") == both.git("rev-parse", "HEAD") != head
+
+
+HOSTILE = ["end", "end 0", "new\nend\nline", "tab\there", 'quo"te', "größe", " ", "-r", "a/b/c", "0" * 40]
+
+
+def test_trees_are_compared_as_by_git_itself_whatever_names_are_in_them(both, odb):
+    first = both.git("rev-parse", "HEAD")
+    second = both.commit("hostile", {name: f"{name}\nx\n" for name in HOSTILE})
+    both.write("README", b"\0binary\xff")
+    both.git("rm", "-q", "src/a.txt")
+    third = both.commit("more")
+    for before, after in ((first, second), (second, first), (second, third), (first, third), (third, third)):
+        said = both.git("diff-tree", *COMPARING, before, after)
+        assert os.fsdecode(odb.compare(before, after)) == said
+        assert snapshots.compared(odb, before, after) == snapshots.parse_change(os.fsencode(said))
+    assert set(HOSTILE) <= set(snapshots.compared(odb, first, second).paths)
+
+
+def test_what_is_missing_is_said_and_the_next_question_answered(both, odb):
+    commit, tree = both.git("rev-parse", "HEAD"), both.git("rev-parse", "HEAD^{tree}")
+    with pytest.raises(MissingError):
+        odb.compare(commit, "f" * len(commit))
+    other = odb.tree({"dir/x": (0o100644, odb.blob(b"x\n")), "README": (0o100644, odb.blob(b"hello\n"))})
+    inner = both.git("rev-parse", f"{other}:dir")
+    (both.path / ".git/objects" / inner[:2] / inner[2:]).unlink()
+    with pytest.raises(GitError, match=inner):
+        odb.compare(tree, other)
+    both.commit("later", {"new": "1\n"})
+    assert snapshots.compared(odb, tree, "refs/heads/main").paths == ["new"]
+
+
+@pytest.mark.parametrize("state", ["branch", "detached", "unborn", "elsewhere"])
+def test_a_worktrees_head_is_read_as_git_reads_it(both, where, odb, tmp_path, state):
+    top = tmp_path / "linked"
+    both.git("worktree", "add", "-q", "-b", "work", str(top))
+    commands = {"detached": ["switch", "-q", "--detach"], "unborn": ["switch", "-q", "--orphan", "new"]}
+    if state in commands:
+        both.git(*commands[state], cwd=top)
+    if state == "elsewhere":
+        both.git("symbolic-ref", "HEAD", "refs/notes/x", cwd=top)
+        both.git("update-ref", "refs/notes/x", "HEAD^{commit}", where.zero)
+    (top / "new").write_text("1\n")
+    admin = both.git("rev-parse", "--absolute-git-dir", cwd=top)
+    asked = snapshots.look(where, str(top), admin, str(tmp_path / "one.index"))
+    known = snapshots.look(where, str(top), admin, str(tmp_path / "one.index"), objects=odb)
+    assert known == asked
+    assert (known.head is None) is (state == "unborn")
