@@ -67,8 +67,9 @@ def make(repo: Repository, place: Place, reason: str) -> str | None:
 
 
 def _write(path: str, line: str, made: list[str]) -> None:
-    with open(path, "xb", buffering=0) as file:
-        made.append(path)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    made.append(path)
+    with open(descriptor, "wb", buffering=0) as file:
         file.write(os.fsencode(line + "\n"))
 
 

@@ -30,7 +30,7 @@ from scene import Scene
 POINTS = (
     "after replace run.json@0",
     "after refs begin@0",
-    "after git worktree add@2",
+    "after create gitdir@2",
     "after git read-tree@2",
     "after spawn agent@1",
     "amid work@1",
