@@ -119,6 +119,8 @@ def _put_python(name: str, place: Path) -> None:
     if "with" in wanted:
         pip = (str(executables("uv") / "python"), "-m", "pip", "-q", "--disable-pip-version-check", "--python", python)
         _run(*pip, "install", "--no-deps", "--ignore-requires-python", pinned(name))
+    if "start" in wanted:
+        (next(place.glob("lib/*/site-packages")) / "start.pth").write_text(wanted["start"] + "\n")
 
 
 def _python(oldest: list[int], newest: list[int]) -> str:

@@ -26,6 +26,11 @@ class Question:
     tools: Tools
     edits: bool = False  # wants edits in the text: it offers no tools
 
+    @property
+    def works(self) -> bool:
+        """Whether something can be done; else it is asked beside the conversation, for a title, say."""
+        return bool(self.tools) or self.edits
+
 
 @dataclass(frozen=True)
 class Answer:

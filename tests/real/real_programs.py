@@ -66,7 +66,19 @@ def _opencode(*plugins: str) -> str:
     )
 
 
-_OPENCODE_ENV = {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_MODELS_PATH": "{home}/models.json"}
+_OPENCODE_ENV = {
+    "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    "OPENCODE_MODELS_PATH": "{home}/models.json",
+    # A process that lives for seconds: collecting garbage and optimizing are a third of each start.
+    "BUN_JSC_useGC": "0",
+    "BUN_JSC_useDFGJIT": "0",
+}
+_OPENCODE_FILES = {
+    "models.json": "{}",
+    # As after a first start with a network: else npm is loaded and tries to install this, each time.
+    ".config/opencode/package-lock.json": '{"packages": {"": {"dependencies": {"@opencode-ai/plugin": "1"}}}}',
+    ".config/opencode/node_modules/.package-lock.json": "{}",
+}
 _LITELLM = {"OPENAI_API_BASE": "{url}/v1", "OPENAI_API_KEY": "none", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 _COMPILED = str(installed_programs.directory("node") / "compiled")  # kept from test to test: a third of each start
 _OMO = f"file://{installed_programs.directory('omo')}/node_modules/oh-my-opencode"
@@ -100,7 +112,7 @@ PROGRAMS = {
             f"loopback/{MODEL}",
             ("opencode",),
             env=_OPENCODE_ENV,
-            files={".config/opencode/opencode.json": _opencode(), "models.json": "{}"},
+            files={**_OPENCODE_FILES, ".config/opencode/opencode.json": _opencode()},
         ),
         Program(
             "opencode with oh-my-opencode",
@@ -108,7 +120,7 @@ PROGRAMS = {
             f"loopback/{MODEL}",
             ("opencode", "omo", "node"),
             env={**_OPENCODE_ENV, "OMO_DISABLE_POSTHOG": "1"},
-            files={".config/opencode/opencode.json": _opencode(_OMO), "models.json": "{}"},
+            files={**_OPENCODE_FILES, ".config/opencode/opencode.json": _opencode(_OMO)},
         ),
         Program(
             "gemini",

@@ -5,14 +5,14 @@ or whole. The script stands in the prompt, one action a turn, each in double ang
 
     <<write NAME>>   call the tool that writes a file (programs without tools: an edit in the text)
     <<run COMMAND>>  call the tool that runs a command
-    <<status CODE>>  answer with an HTTP error, however often it is asked
+    <<status CODE>>  answer with an HTTP error; asked again, do what is next, or the same when nothing is
     <<hang>>         never answer
     <<again>>        from here on the action before, for ever
     <<meet N>>       no action: answer nobody until so many have asked, all at work at once
     <<spend IN OUT>> no action: the tokens that every answer from here on claims (1000 and 50 unless said)
 
 After the last action it says ``FINAL``. But for meetings it keeps no state: where the script stands follows from the
-results of tools that have come since the prompt.
+results of tools that have come since the prompt, and from how often the same was asked before.
 """
 
 from __future__ import annotations
@@ -37,13 +37,16 @@ _WRITERS = ("Write", "write", "write_file")
 _RUNNERS = ("Bash", "bash", "exec_command", "shell_command", "run_shell_command", "run_command")
 
 
-def answer(question: Question) -> Answer:
-    """Say what the script wants next. A request beside the conversation (a title, say) gets a word."""
+def answer(question: Question, before: int) -> Answer:
+    """Say what the script wants next of a question that was asked so often ``before``.
+
+    A request beside the conversation gets a word.
+    """
     script, done = _script(question.turns)
-    if not script or not (question.tools or question.edits):
+    if not script or not question.works:
         return Answer("A short answer.")
     meet = next((int(told) for word, told in script if word == "meet" and done == 0), 0)
-    actions, spent = _plan([action for action in script if action[0] != "meet"], done)
+    actions, spent = _plan([action for action in script if action[0] != "meet"], done, before)
     if not actions:
         return Answer(spent=spent)
     word, told = actions[0]
@@ -68,15 +71,17 @@ def _script(turns: list[Turn]) -> tuple[list[tuple[str, str]], int]:
     return [], 0
 
 
-def _plan(script: list[tuple[str, str]], done: int) -> tuple[list[tuple[str, str]], tuple[int, int]]:
+def _plan(script: list[tuple[str, str]], done: int, before: int) -> tuple[list[tuple[str, str]], tuple[int, int]]:
     """Return the action that is next, if any, and the tokens that the answer claims."""
     spent, last = (1000, 50), None
-    for word, told in script:
+    for number, (word, told) in enumerate(script, 1):
         if word == "spend":
             given, made = told.split()
             spent = (int(given), int(made))
         elif word == "again":
             return [last] if last else [], spent
+        elif done == 0 and word == "status" and before and number < len(script):
+            before -= 1
         elif done == 0:
             return [(word, told)], spent
         else:
@@ -172,8 +177,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._whole(404, {"error": {"message": f"no such thing: {path}"}})
             return
         question = dialect.question(body, path)
+        before = sum(1 for one in self.server.model.asked if one.works and one.turns == question.turns)
         self.server.model.asked.append(question)
-        reply = answer(question)
+        reply = answer(question, before)
         if reply.meet:
             self.server.model.meet(reply.meet)
         if reply.hang:
