@@ -9,12 +9,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from workers_on_disk import BRANCH, RUN, WORKTREE, places, values, worker
+from workers_on_disk import RUN, one_worker, places, worker
 
 from git_parallel.errors import ParallelError, RaceError, RefusedError, UsageError
 from git_parallel.git import Git, Repository
-from git_parallel.store import refs
-from git_parallel.worktrees import Place, allocate, entries, opened, paired, populate, register
+from git_parallel.worktrees import Place, entries, opened, paired, populate, register
 
 
 def discover(path) -> Repository:
@@ -210,9 +209,11 @@ def test_a_parent_that_is_not_writable(repo, tmp_path):
     (tmp_path / "sealed").mkdir()
     (tmp_path / "sealed").chmod(0o500)
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from test_worktrees_registry import *\n"
-        "for act in (lambda: places(discover('.'), 1, worktree=sys.argv[2] + '/{n}'),"
-        "            lambda: register(discover('.'), Place(1, sys.argv[3], sys.argv[2] + '/1'), reason='x')):\n"
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from git_parallel.errors import ParallelError; from workers_on_disk import *\n"
+        "here = Repository.discover('.')\n"
+        "for act in (lambda: places(here, 1, worktree=sys.argv[2] + '/{n}'),"
+        "            lambda: register(here, Place(1, sys.argv[3], sys.argv[2] + '/1'), reason='x')):\n"
         "    try: print(act())\n"
         "    except ParallelError as error: print(error.message)\n"
     )
@@ -308,16 +309,6 @@ def test_filling_a_worktree_without_its_link_does_not_touch_the_repository_aroun
 # --- many at once ----------------------------------------------------------------------------------
 
 
-def one_worker(repository: Repository) -> Place:
-    with refs.locked(repository):
-        (place,) = allocate(repository, 1, branch=BRANCH, worktree=WORKTREE, values=values)
-        head = repository.common.text("rev-parse", "HEAD")
-        refs.transaction(repository, [refs.Update(f"refs/heads/{place.branch}", head, repository.zero)])
-        register(repository, place, reason=f"git parallel {RUN}/{place.worker}")
-    populate(repository, place.path)
-    return place
-
-
 def test_24_threads_get_24_worktrees(repo):
     repository = discover(repo.path)
     found: list[Place] = []
@@ -333,13 +324,17 @@ def test_24_threads_get_24_worktrees(repo):
 
 def test_24_processes_get_24_worktrees(repo):
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1]);"
-        "from test_worktrees_registry import discover, one_worker;"
-        "print(one_worker(discover('.')).worker)"
+        "import os, sys; sys.path.insert(0, sys.argv[1])\n"
+        "from workers_on_disk import Repository, one_worker\n"
+        "for _ in range(24):\n"
+        "    if os.fork() == 0:\n"
+        "        try: os.write(1, b'%d\\n' % one_worker(Repository.discover('.')).worker)\n"
+        "        except BaseException as error: os.write(2, repr(error).encode())\n"
+        "        finally: os._exit(0)\n"
+        "for _ in range(24): os.wait()\n"
     )
     argv = [sys.executable, "-c", program, os.path.dirname(__file__)]
-    processes = [subprocess.Popen(argv, cwd=repo.path, stdout=subprocess.PIPE, text=True) for _ in range(24)]
-    answers = [process.communicate(timeout=120)[0].strip() for process in processes]
-    assert [process.returncode for process in processes] == [0] * 24
-    assert sorted(map(int, answers)) == list(range(1, 25))
+    done = subprocess.run(argv, cwd=repo.path, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stderr == ""
+    assert sorted(map(int, done.stdout.split())) == list(range(1, 25))
     assert all((repo.path / f".architect-parallel-{n}" / "src/a.txt").exists() for n in range(1, 25))

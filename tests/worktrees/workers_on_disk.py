@@ -61,3 +61,14 @@ def worker(
         admin = register(repo, place, reason=f"git parallel {RUN}/{place.worker}")
     warnings = populate(repo, place.path, needs) if fill else []
     return Worker(repo, place, admin, warnings)
+
+
+def one_worker(repository: Repository) -> Place:
+    """Make one, whoever else does so at the same time."""
+    with refs.locked(repository):
+        (place,) = allocate(repository, 1, branch=BRANCH, worktree=WORKTREE, values=values)
+        head = repository.common.text("rev-parse", "HEAD")
+        refs.transaction(repository, [refs.Update(f"refs/heads/{place.branch}", head, repository.zero)])
+        register(repository, place, reason=f"git parallel {RUN}/{place.worker}")
+    populate(repository, place.path)
+    return place
