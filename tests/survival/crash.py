@@ -1,9 +1,10 @@
 """Kills one part of a run at one of its steps, goes on with one of the commands for that, and judges what is left.
 
 A program of its own, so that forking is safe: ``python crash.py DIRECTORY [CASE...]`` prints one JSON object a
-case. A case is ``VICTIM|POINT|ENDING``, see ``points.py``; ``--all`` takes the whole product, ``--share 2/5`` a
-part of the cases, and ``--record`` prints the points of a run that nobody disturbs. ``--again`` lets a supervisor
-die amid work, and then kills the command that takes over at each of its own points (``--every N``: of N points one).
+case. A case is ``VICTIM|POINT|ENDING``, see ``points.py``, and ``|KINDS`` after it names the kinds of its workers;
+``--all`` takes the whole product, ``--share 2/5`` a part of the cases, and ``--record`` prints the points of a run
+that nobody disturbs. ``--again`` lets a supervisor die amid work, and kills the commands that take over, one after
+the other, at points of their own (with ``--all`` at every one).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import random
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,7 @@ def in_steps() -> None:
 
 def record(place: Scene) -> list[str]:
     """The points of a run that goes through, with a checkpoint while the agents wait half way."""
-    child = scene.begin(place, "run", "--json", "--workers", "3", *place.tasks(), wrap=in_steps)
+    child = scene.begin(place, *place.run(), wrap=in_steps)
     hold(place, child, "after refs wip@0")
     done = scene.end(place, child, "run")
     if done.code != 1:
@@ -43,11 +45,16 @@ def record(place: Scene) -> list[str]:
     return place.steps()
 
 
-def hold(place: Scene, child: int, until: str, limit: float = 90.0) -> None:
-    """Let the agents go on once a point was reached, somebody was killed, or the run is over."""
+def hold(place: Scene, child: int, until: str, *, dies: bool = False, limit: float = 90.0) -> None:
+    """Let the agents go on once a point was reached, or somebody was killed.
+
+    Not when the run is over by then, as it is when the supervisor ``dies`` there: the agents are to be dead, too.
+    """
     deadline = time.monotonic() + limit
-    while not (until in place.steps() or (place.top / "killed").exists()) and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
         if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            return
+        if not dies and (until in place.steps() or (place.top / "killed").exists()):
             break
         time.sleep(0.01)
     place.go()
@@ -55,13 +62,12 @@ def hold(place: Scene, child: int, until: str, limit: float = 90.0) -> None:
 
 def play(place: Scene, case: str) -> dict[str, Any]:
     """Play one case; return what was found."""
-    victim, point, ending = case.split("|")
+    victim, point, ending = case.split("|")[:3]
     env = {"SURVIVAL_AT": point, "SURVIVAL_VICTIM": victim}
     begun = time.monotonic()
-    at_once = "5" if points.waits(point) else "3"
-    child = scene.begin(place, "run", "--json", "--workers", at_once, *place.tasks(), env=env, wrap=in_steps)
+    child = scene.begin(place, *place.run(together=points.waits(point)), env=env, wrap=in_steps)
     if points.waits(point):
-        hold(place, child, point)
+        hold(place, child, point, dies=victim in ("supervisor", "all"))
     else:
         place.go()
     done = scene.end(place, child, "run")
@@ -70,16 +76,9 @@ def play(place: Scene, case: str) -> dict[str, Any]:
     dead = done.code == -9
     if not dead and done.code not in (0, 1):
         problems.append(f"run exited with {done.code}: {done.err}")
-    tops = [place.repo / name for name in os.listdir(place.repo) if name.startswith(".architect")]
-    if victim != "all" or not killed:  # whoever guards is dead, too: the next command sees to it
-        problems += judge.dead_within(GRACE, place.token, tops)
-    place.go()
+    tops = place.tops()
+    problems += crashed(place, all_dead=victim == "all" and killed)
     before = None if victim == "all" else (judge.refs(place.repo), judge.worktrees(place.repo))
-    status = scene.call(place, "status", "--json")
-    if status.code:
-        problems.append(f"status exited with {status.code}: {status.err}")
-    problems += judge.misleading(place.repo, scene.document(status))
-    problems += judge.lost(place.repo, place.top / "ledger")
     if ending == "resume":
         problems += resume(place, victim)
     else:
@@ -97,52 +96,90 @@ def play(place: Scene, case: str) -> dict[str, Any]:
     }
 
 
-# Where a supervisor dies before the one that takes its place does.
+def crashed(place: Scene, *, all_dead: bool = False) -> list[str]:
+    """What must hold right after a death, before any command goes on: nobody lives, and status knows."""
+    said = []
+    if not all_dead:  # whoever guards is dead, too: the next command sees to it
+        said += judge.dead_within(GRACE, place.token, place.tops())
+    place.go()
+    status = scene.call(place, "status", "--json")
+    if status.code:
+        said.append(f"status exited with {status.code}: {status.err}")
+    said += judge.misleading(place.repo, scene.document(status))
+    return said + judge.lost(place.repo, place.top / "ledger")
+
+
+# Where a supervisor dies before those do that take its place.
 INTERRUPTED = "amid work@1"
+IN_A_ROW = 16  # take-overs that are killed before one goes through
 
 
-def interrupt(place: Scene) -> None:
-    """Let a supervisor die while its workers are at work."""
+def interrupt(place: Scene) -> list[str]:
+    """Let a supervisor die while its workers are at work; return what is wrong then."""
     env = {"SURVIVAL_AT": INTERRUPTED, "SURVIVAL_VICTIM": "supervisor"}
-    child = scene.begin(place, "run", "--json", "--workers", "5", *place.tasks(), env=env, wrap=in_steps)
-    hold(place, child, INTERRUPTED)
+    child = scene.begin(place, *place.run(together=True), env=env, wrap=in_steps)
+    hold(place, child, INTERRUPTED, dies=True)
     scene.end(place, child, "run")
     for name in ("steps", "killed"):
         os.unlink(place.top / name)
+    return crashed(place)
 
 
 def record_again(place: Scene) -> list[str]:
     """The points of a command that takes over from a dead supervisor, and runs what did not end."""
     interrupt(place)
     done = scene.call(place, "resume", "--json", wrap=in_steps)
-    if done.code != 1:
+    if done.code != 0:
         raise AssertionError(f"resume exited with {done.code}: {done.err}{done.out}")
     steps = dict.fromkeys(place.steps())
     return [point for point in steps if not point.startswith("amid") and "guard" not in point]
 
 
-def play_again(place: Scene, case: str) -> dict[str, Any]:
-    """Kill whoever takes over from a dead supervisor, too; then go on."""
-    victim, point, _ = case.split("|")
+def play_again(place: Scene, at: Sequence[str]) -> dict[str, Any]:
+    """Kill whoever takes over from a dead supervisor, too, and the next one at the next point; then go on.
+
+    Where one goes through, because it does not come to its point, the points after that are left.
+    """
     begun = time.monotonic()
-    interrupt(place)
-    env = {"SURVIVAL_AT": point, "SURVIVAL_VICTIM": victim}
-    done = scene.call(place, "resume", "--json", env=env, wrap=in_steps)
-    problems = [] if done.code in (-9, 0, 1) else [f"resume exited with {done.code}: {done.err}"]
-    tops = [place.repo / name for name in os.listdir(place.repo) if name.startswith(".architect")]
-    problems += judge.dead_within(GRACE, place.token, tops)
-    status = scene.call(place, "status", "--json")
-    problems += judge.misleading(place.repo, scene.document(status)) if status.code == 0 else [status.err]
-    problems += judge.lost(place.repo, place.top / "ledger")
-    problems += resume(place, victim)
+    problems = interrupt(place)
+    killed = []
+    for point in at:
+        env = {"SURVIVAL_AT": point, "SURVIVAL_VICTIM": "supervisor"}
+        done = scene.call(place, "resume", "--json", env=env, wrap=in_steps)
+        if done.code not in (-9, 0, 1):
+            problems.append(f"{point}: resume exited with {done.code}: {done.err}")
+        problems += [f"{point}: {problem}" for problem in crashed(place)]
+        if done.code != -9:
+            break
+        killed.append(point)
+        os.unlink(place.top / "killed")
+    tops = place.tops()
+    problems += resume(place, "supervisor")
     problems += after(place, tops)
     return {
-        "case": case,
-        "killed": (place.top / "killed").exists(),
+        "case": f"supervisor|{','.join(at)}|resume|{','.join(place.kinds)}",
+        "killed": killed,
         "problems": problems,
         "seconds": round(time.monotonic() - begun, 2),
         "statuses": statuses(place),
     }
+
+
+def again(directory: Path, source: Path, *, every: bool) -> None:
+    """Kill take-overs at all of their points, or at one of each kind of step at which nothing else is killed."""
+    left = record_again(scene.make(directory, source, 0, points.TWO))
+    if not every:
+        elsewhere = {points.step(point) for point in (*(case.split("|")[1] for case in points.sample()), *points.POWER)}
+        steps = [step for step in dict.fromkeys(map(points.step, left)) if step not in elsewhere]
+        left = [f"{('before', 'after')[number % 2]} {step}@*" for number, step in enumerate(steps)]
+    number = 0
+    while left:
+        number += 1
+        place = scene.make(directory, source, number, points.TWO)
+        found = play_again(place, left[:IN_A_ROW])
+        print(json.dumps(found), flush=True)
+        left = left[max(1, len(found["killed"])) :]
+        shutil.rmtree(place.top)
 
 
 def resume(place: Scene, victim: str) -> list[str]:
@@ -157,7 +194,7 @@ def resume(place: Scene, victim: str) -> list[str]:
     said = []
     expected = {"commit": "success", "write": "success", "fail": "failed", "check": "partial", "escape": "success"}
     for number, status in statuses(place).items():
-        kind = scene.KINDS[number - 1]
+        kind = place.kinds[number - 1]
         its_own = victim in ("guard", "zygote", "agent") and status in VICTIMS_OWN
         if status.split("/")[0] != expected[kind] and not its_own:
             said.append(f"worker {number} ({kind}) ended with {status}")
@@ -213,21 +250,22 @@ def after(place: Scene, tops: list[Path]) -> list[str]:
 
 def statuses(place: Scene) -> dict[int, str]:
     """How each worker ended, as the record has it."""
-    runs = [name.removeprefix(judge.RUNS) for name in judge.refs(place.repo) if name.startswith(judge.RUNS)]
-    found = judge.results(place.repo, runs[0]) if runs else {}
+    tips = [tip for name, tip in judge.refs(place.repo).items() if name.startswith(judge.RUNS)]
+    found = judge.record(place.repo, tips[0]).results if tips else {}
     return {number: f"{result['status']}/{result['reason']}" for number, result in sorted(found.items())}
 
 
 def main() -> None:
     words = sys.argv[1:]
-    keep = "--keep" in words
     directory = Path(words[0])
     directory.mkdir(parents=True, exist_ok=True)
     scene.preload()
     source = scene.template(directory)
     if "--record" in words:
-        place = scene.make(directory, source, 0)
-        print(json.dumps(record(place)))
+        print(json.dumps(record(scene.make(directory, source, 0))))
+        return
+    if "--again" in words:
+        again(directory, source, every="--all" in words)
         return
     cases = [word for word in words[1:] if "|" in word]
     if "--all" in words:
@@ -239,16 +277,10 @@ def main() -> None:
     if "--share" in words:
         part, parts = map(int, words[words.index("--share") + 1].split("/"))
         cases = cases[part - 1 :: parts]
-    act = play
-    if "--again" in words:
-        act = play_again
-        cases = [f"supervisor|{point}|resume" for point in record_again(scene.make(directory, source, 0))]
-    if "--every" in words:
-        cases = cases[:: int(words[words.index("--every") + 1])]
     for number, case in enumerate(cases, 1):
-        place = scene.make(directory, source, number)
-        print(json.dumps(act(place, case)), flush=True)
-        if not keep:
+        place = scene.make(directory, source, number, points.kinds(case))
+        print(json.dumps(play(place, case)), flush=True)
+        if "--keep" not in words:
             shutil.rmtree(place.top)
 
 

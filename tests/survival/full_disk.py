@@ -101,8 +101,8 @@ def main(directory: str) -> None:
     left = judge.dead_within(2.0, place.token, [place.repo / f".architect-parallel-{n}" for n in (1, 2, 3)])
     os.unlink(place.top / "full")
     wait = scene.call(place, "wait", "--json")
-    name = next(name for name in judge.refs(place.repo) if name.startswith(judge.RUNS)).removeprefix(judge.RUNS)
-    results = judge.results(place.repo, name)
+    (tip,) = (tip for name, tip in judge.refs(place.repo).items() if name.startswith(judge.RUNS))
+    results = judge.record(place.repo, tip).results
     print(
         json.dumps(
             {

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 RUNS, WIP = "refs/architect/runs/", "refs/architect/wip/"
 _KINDS = ("wip", "kept", "logs", "runs")
@@ -50,39 +52,44 @@ def worktrees(repo: Path) -> list[dict[str, str]]:
 # --- nothing is lost --------------------------------------------------------------------------------
 
 
-def reachable(repo: Path) -> bytes:
-    """The contents of all files in all commits that a ref reaches, one after the other."""
+def objects(repo: Path, oids: Iterable[str]) -> Iterator[tuple[str, str, bytes]]:
+    """Id, type and bytes of objects that are all there, in their order."""
+    output = git(repo, "cat-file", "--batch", stdin="".join(f"{oid}\n" for oid in oids).encode())
+    at = 0
+    while at < len(output):
+        end = output.index(b"\n", at)
+        oid, kind, size = output[at:end].decode().split(" ")
+        at = end + 2 + int(size)
+        yield oid, kind, output[end + 1 : at - 1]
+
+
+def reachable(repo: Path) -> set[bytes]:
+    """The lines of all files in all commits that a ref reaches."""
     oids = [line.split(" ", 1)[0] for line in lines(repo, "rev-list", "--objects", "--all")]
-    kinds = os.fsdecode(
-        git(repo, "cat-file", "--batch-check=%(objecttype) %(objectname)", stdin="\n".join(oids).encode() + b"\n")
-    )
-    blobs = [line.split(" ")[1] for line in kinds.splitlines() if line.startswith("blob ")]
-    return git(repo, "cat-file", "--batch", stdin="\n".join(blobs).encode() + b"\n") if blobs else b""
+    return {line for _, kind, data in objects(repo, oids) if kind == "blob" for line in data.split(b"\n")}
 
 
-def lying(tops: Iterable[Path]) -> bytes:
-    """The contents of all files below directories."""
-    parts = []
+def lying(tops: Iterable[Path]) -> set[bytes]:
+    """The lines of all files below directories."""
+    found: set[bytes] = set()
     for top in tops:
         for directory, names, files in os.walk(top):
             names[:] = [name for name in names if name != ".git"]
             for name in files:
                 path = os.path.join(directory, name)
                 if os.path.isfile(path) and name != ".git":
-                    parts.append(Path(path).read_bytes())
-    return b"\n".join(parts)
+                    found.update(Path(path).read_bytes().split(b"\n"))
+    return found
 
 
 def lost(repo: Path, ledger: Path) -> list[str]:
     """Lines that agents wrote into files, and that no ref and no worktree has any more."""
     if not ledger.exists():
         return []
-    there = reachable(repo)
-    missing = [line for line in ledger.read_bytes().splitlines() if line not in there]
+    missing = set(ledger.read_bytes().splitlines()) - reachable(repo)
     if missing:
-        there = lying(Path(entry["worktree"]) for entry in worktrees(repo))
-        missing = [line for line in missing if line not in there]
-    return [f"lost: {line.decode()}" for line in missing]
+        missing -= lying(Path(entry["worktree"]) for entry in worktrees(repo))
+    return [f"lost: {line.decode()}" for line in sorted(missing)]
 
 
 def corrupt(repo: Path) -> list[str]:
@@ -158,18 +165,40 @@ def litter(repo: Path, temporary: Path) -> list[str]:
 # --- nothing is claimed that git does not show ------------------------------------------------------
 
 
-def results(repo: Path, run: str) -> dict[int, dict[str, Any]]:
-    """The newest result of each worker, in the record."""
-    found = {}
-    for path in lines(repo, "ls-tree", "-r", "--name-only", RUNS + run):
-        parts = path.split("/")
-        if parts[0] == "workers" and parts[2:] == ["result.json"]:
-            found[int(parts[1])] = json.loads(git(repo, "cat-file", "blob", f"{RUNS}{run}:{path}"))
-    return found
+class Record(NamedTuple):
+    """What one commit of a run's record says, and what git says of the commits that it names."""
+
+    state: str
+    spec: dict[str, Any]
+    results: dict[int, dict[str, Any]]  # the newest of each worker
+    changed: dict[str, list[str]]  # by head: the paths that differ from its base
 
 
-def spec(repo: Path, run: str) -> dict[str, Any]:
-    return json.loads(git(repo, "cat-file", "blob", f"{RUNS}{run}:run.json"))
+@cache
+def record(repo: Path, tip: str) -> Record:
+    """Read a record. What a commit has never changes."""
+    paths = {}
+    for line in lines(repo, "ls-tree", "-r", tip):
+        about, _, path = line.partition("\t")
+        paths[path] = about.split(" ")[2]
+    numbers = {path: int(path.split("/")[1]) for path in paths if re.fullmatch(r"workers/\d+/result\.json", path)}
+    found = {oid: data for oid, _, data in objects(repo, {tip, paths["run.json"], *(paths[path] for path in numbers)})}
+    results = {number: json.loads(found[paths[path]]) for path, number in numbers.items()}
+    state = re.findall(rb"^Architect-State: (.*)$", found[tip], re.MULTILINE)
+    return Record(state[-1].decode(), json.loads(found[paths["run.json"]]), results, _changed(repo, results.values()))
+
+
+def _changed(repo: Path, results: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
+    pairs = {result["head"]: result["base"] for result in results if result["head"] is not None}
+    asked = "".join(f"{head} {base}\n" for head, base in pairs.items()).encode()  # a commit and its parent
+    told = git(repo, "diff-tree", "-r", "--no-renames", "--name-only", "--stdin", stdin=asked)
+    changed: dict[str, list[str]] = {head: [] for head in pairs}
+    for line in os.fsdecode(told).splitlines():
+        if line in changed:
+            head = line
+        else:
+            changed[head].append(line)
+    return changed
 
 
 def untrue(repo: Path) -> list[str]:
@@ -189,20 +218,21 @@ def untrue(repo: Path) -> list[str]:
         elif (path / "supervisor.pid").exists():
             said.append(f"run {path.name} counts as unfinished")
     for run in runs:
-        jobs = {job["worker"]: job for job in spec(repo, run)["jobs"]}
-        found = results(repo, run)
-        said += [f"no result of worker {number}" for number in jobs.keys() - found.keys()]
-        state = lines(repo, "log", "-1", "--format=%(trailers:key=Architect-State,valueonly)", RUNS + run)[0]
-        if state != "ended":
-            said.append(f"the record says {state}")
-        for number, result in found.items():
+        told = record(repo, now[RUNS + run])
+        jobs = {job["worker"]: job for job in told.spec["jobs"]}
+        said += [f"no result of worker {number}" for number in jobs.keys() - told.results.keys()]
+        if told.state != "ended":
+            said.append(f"the record says {told.state}")
+        for number, result in told.results.items():
             branches.discard(f"refs/heads/{jobs[number]['branch']}")
-            said += [f"worker {number}: {fault}" for fault in _result(repo, run, result, now)]
+            said += [f"worker {number}: {fault}" for fault in _result(repo, run, result, told.changed, now)]
     said += [f"a branch without a worker: {name}" for name in sorted(branches)]
     return said
 
 
-def _result(repo: Path, run: str, result: dict[str, Any], now: dict[str, str]) -> list[str]:
+def _result(
+    repo: Path, run: str, result: dict[str, Any], changed: dict[str, list[str]], now: dict[str, str]
+) -> list[str]:
     """Hold one result against the refs."""
     said = []
     branch, head = f"refs/heads/{result['branch']}", result["head"]
@@ -212,10 +242,9 @@ def _result(repo: Path, run: str, result: dict[str, Any], now: dict[str, str]) -
     kept = now.get(branch) or now.get(f"refs/architect/kept/{run}/{result['worker_id']}")
     if head is not None and kept != head and head != result["base"]:
         said.append(f"no ref is at its head {head}")
-    if head is not None and result["snapshot"] is None:
-        changed = sorted(lines(repo, "diff", "--name-only", "--no-renames", result["base"], head))
-        if sorted(result["files_modified"]) != changed:
-            said.append(f"says {result['files_modified']}, git says {changed}")
+    differs = head is not None and sorted(result["files_modified"]) != sorted(changed[head])
+    if differs and result["snapshot"] is None:
+        said.append(f"says {result['files_modified']}, git says {changed[head]}")
     if result["status"] == "success" and not result["files_modified"]:
         said.append("success without work")
     if result["snapshot"] is not None and now.get(wip) != result["snapshot"]:
@@ -252,7 +281,7 @@ def contradictory(repo: Path, status: dict[str, Any] | None) -> list[str]:
     if status is None or not status["workers"]:
         return []
     said = [] if status["status"] == "ended" else [f"status says that the run is {status['status']}"]
-    recorded = results(repo, status["run"])
+    recorded = record(repo, refs(repo)[RUNS + status["run"]]).results
     for worker in status["workers"]:
         result = recorded.get(worker["worker_id"], {})
         if worker["state"] != "ended":

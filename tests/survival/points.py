@@ -6,9 +6,13 @@ one here that the program does not do any more, fails the test: enter it under w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from scene import KINDS
+from steps import VICTIMS
 
 WORKERS = (1, 2, 3, 4, 5)
+FEW, TWO = ("write", "check", "escape"), ("write", "escape")  # the kinds of workers where so many will do
 
 # Steps of the run as a whole, in their order.
 RUN = (
@@ -97,6 +101,31 @@ GUARD = tuple(
 )
 ZYGOTE = ("zygote accept", "zygote bury")
 
+# What a take-over does not do any more. It does the rest, and more of its own.
+ONLY_FIRST = {
+    *("mkdir architect", "create lock", "mkdir runs", "mkdir run", "mkdir workers", "create run.json.tmp"),
+    *("replace run.json", "create journal.jsonl", "journal intent branches", "journal run-started", "mkdir info"),
+    *("refs begin", "symlink a hook", "mkdir .architect-parallel-N", "mkdir worktrees", "mkdir -architect-parallel-N"),
+    *("create locked", "create commondir", "create HEAD", "create .git", "create gitdir", "git read-tree", "work"),
+    "check",
+}
+
+# Where the power is cut: a point of each part of a run's life.
+POWER = (
+    "after replace run.json@0",
+    "after refs begin@0",
+    "after create gitdir@2",
+    "after git read-tree@2",
+    "after spawn agent@1",
+    "amid work@1",
+    "after refs wip@0",
+    "after replace result.json@2",
+    "after refs record@1",
+    "after journal run-ended@0",
+    "after refs ended@0",
+    "after unlink supervisor.pid@0",
+)
+
 # What a run may do or not, as time goes by; and the zygote's word for a guard that was killed.
 SOMETIMES = {"create progress.json.tmp", "replace progress.json", "zygote exit.json"}
 
@@ -144,13 +173,44 @@ def product() -> list[str]:
     return [f"{victim}|{point}|{ending}" for victim, point in killings() for ending in ENDINGS]
 
 
-def sample(size: int = 36) -> list[str]:
-    """A part that has every kind of step in it, spread over victims, workers and endings; always the same."""
-    by_step: dict[str, list[tuple[str, str]]] = {}
+def step(point: str) -> str:
+    """The kind of step that a point belongs to."""
+    return point.partition(" ")[2].rpartition("@")[0]
+
+
+def sample() -> list[str]:
+    """A case of each kind of step that only a first run does, of each act of a guard, and of some of the rest.
+
+    Take-overs are killed at what is left, but for the points at which the power is cut. Victims, workers and endings
+    come by turns; it is always the same.
+    """
+    by_step: dict[str, dict[str, list[str]]] = {}
     for victim, point in killings():
-        by_step.setdefault(point.partition(" ")[2].rpartition("@")[0], []).append((victim, point))
+        by_step.setdefault(step(point), {}).setdefault(victim, []).append(point)
+    cut, acts = {step(point) for point in POWER}, len(GUARD) // 2
+    guards = {(GUARD if act % 2 else GUARD[acts:])[act] for act in range(acts)}
+    rest = sorted(by_step.keys() - ONLY_FIRST - set(GUARD))
     chosen = []
-    for number, (_, kinds) in enumerate(sorted(by_step.items())):
-        victim, point = kinds[number * 7 % len(kinds)]
-        chosen.append(f"{victim}|{point}|{ENDINGS[number % 2]}")
-    return chosen[:: max(1, len(chosen) // size)]
+    for number, name in enumerate(sorted({*(ONLY_FIRST - cut), *guards, *rest[::3]})):
+        victims = [victim for victim in VICTIMS if victim in by_step[name]]
+        victim = victims[(number + 9) % (len(victims) + 1) % len(victims)]  # the supervisor more often than others
+        some = by_step[name][victim]
+        ending = ENDINGS[number % 4 == 3]
+        chosen.append(among_few(f"{victim}|{some[number * 3 % len(some)]}|{ending}", number))
+    return chosen
+
+
+def among_few(case: str, turn: int) -> str:
+    """The same case among three workers: the one that is meant, if any, and others by turns."""
+    victim, point, ending = case.split("|")
+    moment, _, worker = point.rpartition("@")
+    own = KINDS[int(worker) - 1] if worker != "0" else None
+    others = [kind for kind in (*KINDS[turn % 5 :], *KINDS[: turn % 5]) if kind != own]
+    few = sorted([own, *others[:2]] if own else others[:3], key=KINDS.index)
+    return f"{victim}|{moment}@{few.index(own) + 1 if own else 0}|{ending}|{','.join(few)}"
+
+
+def kinds(case: str) -> Sequence[str]:
+    """The kinds of a case's workers: of all five, unless it names some."""
+    few = case.split("|")[3:]
+    return few[0].split(",") if few else KINDS

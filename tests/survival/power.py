@@ -26,21 +26,6 @@ import scene
 import steps
 from scene import Scene
 
-# One point of each part of a run's life.
-POINTS = (
-    "after replace run.json@0",
-    "after refs begin@0",
-    "after create gitdir@2",
-    "after git read-tree@2",
-    "after spawn agent@1",
-    "amid work@1",
-    "after refs wip@0",
-    "after replace result.json@2",
-    "after refs record@1",
-    "after journal run-ended@0",
-    "after refs ended@0",
-    "after unlink supervisor.pid@0",
-)
 KINDS = {"objects": "loose-object", "refs": "reference", "index": "index"}
 
 
@@ -92,7 +77,7 @@ def kind_of(path: str) -> str:
 
 def cut(place: Scene, before: set[str]) -> list[str]:
     """Stop everything, and make of the repository what the disk has; return what was lost."""
-    tops = list(place.repo.glob(".architect*"))
+    tops = place.tops()
     while found := judge.alive(place.token, tops):
         for line in found:
             with contextlib.suppress(ProcessLookupError):
@@ -123,10 +108,9 @@ def play(place: Scene, point: str, ending: str) -> dict[str, Any]:
     top = place.repo / ".git"
     before = {str(path.relative_to(top)) for path in top.rglob("*")}
     env = {"SURVIVAL_AT": point, "SURVIVAL_VICTIM": "all", "SURVIVAL_SYNCS": "1"}
-    at_once = "5" if points.waits(point) else "3"
-    child = scene.begin(place, "run", "--json", "--workers", at_once, *place.tasks(), env=env, wrap=noting_syncs)
+    child = scene.begin(place, *place.run(together=points.waits(point)), env=env, wrap=noting_syncs)
     if points.waits(point):
-        crash.hold(place, child, point)
+        crash.hold(place, child, point, dies=True)
     else:
         place.go()
     scene.end(place, child, "run")
@@ -138,7 +122,7 @@ def play(place: Scene, point: str, ending: str) -> dict[str, Any]:
         problems.append(f"status exited with {status.code}: {status.err}")
     problems += judge.misleading(place.repo, scene.document(status))
     problems += crash.resume(place, "all") if ending == "resume" else crash.doctor(place, None, interrupted=False)
-    tops = list(place.repo.glob(".architect*"))
+    tops = place.tops()
     problems += crash.after(place, tops)
     return {
         "point": f"{point}|{ending}",
@@ -154,10 +138,11 @@ def main() -> None:
     directory.mkdir(parents=True, exist_ok=True)
     scene.preload()
     source = scene.template(directory)
-    asked = [word for word in sys.argv[2:] if "@" in word] or POINTS
+    kinds = scene.KINDS if "--all" in sys.argv else points.FEW
+    asked = [word for word in sys.argv[2:] if "@" in word] or points.POWER
     for number, point in enumerate(asked):
         for ending in points.ENDINGS if "--all" in sys.argv else points.ENDINGS[number % 2 :][:1]:
-            place = scene.make(directory, source, number * 2 + (ending == "doctor"))
+            place = scene.make(directory, source, number * 2 + (ending == "doctor"), kinds)
             print(json.dumps(play(place, point, ending)), flush=True)
             if "--keep" not in sys.argv:
                 shutil.rmtree(place.top)

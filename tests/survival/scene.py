@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,9 +77,10 @@ class Done:
 
 @dataclass(frozen=True)
 class Scene:
-    """One repository with its agents."""
+    """One repository with its agents, and of which kind each worker's is."""
 
     top: Path
+    kinds: Sequence[str] = KINDS
 
     @property
     def repo(self) -> Path:
@@ -94,10 +95,12 @@ class Scene:
         """What every process of the scene inherits, if it can be made to."""
         return {"SURVIVAL_HERE": str(self.top), "TMPDIR": str(self.top / "tmp")}
 
-    def tasks(self) -> list[str]:
-        """The words of a run's command line: a worker of each kind."""
+    def run(self, *, together: bool = False) -> list[str]:
+        """A run's command line: a worker of each kind, all of them at once or only some."""
         stay = f"300.{self.token.rpartition('-')[2]}"
-        return [word for kind in KINDS for word in ("--task", f"sh {self.top}/agent {kind} {stay}")]
+        at_once = len(self.kinds) if together else len(self.kinds) // 2 + 1
+        tasks = [word for kind in self.kinds for word in ("--task", f"sh {self.top}/agent {kind} {stay}")]
+        return ["run", "--json", "--workers", str(at_once), *tasks]
 
     def steps(self) -> list[str]:
         path = self.top / "steps"
@@ -106,6 +109,10 @@ class Scene:
     def marks(self, name: str) -> list[int]:
         path = self.top / name
         return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+    def tops(self) -> list[Path]:
+        """The worktrees of workers, as they lie there."""
+        return list(self.repo.glob(".architect*"))
 
     def go(self) -> None:
         (self.top / "go").touch()
@@ -128,9 +135,9 @@ def template(directory: Path) -> Path:
     return repo
 
 
-def make(directory: Path, source: Path, number: int) -> Scene:
+def make(directory: Path, source: Path, number: int, kinds: Sequence[str] = KINDS) -> Scene:
     """Copy the template to a scene of its own."""
-    scene = Scene(directory / f"scene-{os.getpid()}{number:05}")
+    scene = Scene(directory / f"scene-{os.getpid()}{number:05}", kinds)
     scene.top.mkdir()
     shutil.copytree(source, scene.repo, symlinks=True)
     (scene.top / "tmp").mkdir()

@@ -100,7 +100,7 @@ class Soak:
     def __init__(self, place: Scene, workers: int, seed: int) -> None:
         self.place = place
         self.random = random.Random(seed)
-        self.kinds = {"big": self.choose(workers), "small": self.choose(max(4, workers // 10))}
+        self.kinds = {"big": self.choose(workers), "small": self.choose(max(len(KINDS), workers // 20))}
         self.commits: list[str] = []
         self.open: dict[str, list[int]] = {"supervisor": [], "zygote": []}
         self.problems: list[str] = []
@@ -147,10 +147,10 @@ class Soak:
         runs = {"big": self.run("big", SLOTS), "small": self.run("small", 2)}
         done: dict[str, scene.Done] = {}
         others = {
-            "gc": Every(1.5, lambda: self.git("gc", "--quiet")),
-            "pack-refs": Every(0.4, lambda: self.git("pack-refs", "--all")),
-            "commit": Every(0.25, self.commit),
-            "status": Every(0.3, self.status),
+            "gc": Every(4, lambda: self.git("gc", "--quiet")),
+            "pack-refs": Every(0.5, lambda: self.git("pack-refs", "--all")),
+            "commit": Every(0.5, self.commit),
+            "status": Every(1, self.status),
             "count": Every(0.2, lambda: self.count_open(runs["big"])),
         }
         while len(done) < len(runs):
@@ -182,8 +182,7 @@ class Soak:
         """Hold everything against the promises; return how many workers ended how."""
         repo = self.place.repo
         endings: Counter[str] = Counter()
-        tops = [repo / name for name in os.listdir(repo) if name.startswith(".architect")]
-        self.problems += judge.dead_within(1.0, self.place.token, tops)
+        self.problems += judge.dead_within(1.0, self.place.token, self.place.tops())
         heads = set()
         for name, one in done.items():
             if one.code != 1:

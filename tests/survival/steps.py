@@ -5,7 +5,8 @@ called after what it does (``journal intent spawn``, ``refs record``, ``replace 
 added to the code shows up under a name that ``points.py`` does not list.
 
 A *point* is a moment around a step of one worker: ``before journal intent spawn@2`` (``@0``: of the run as a
-whole). The plan is in the environment, because the guards' zygote is a program of its own:
+whole; ``@*`` in a plan: of whoever comes first). The plan is in the environment, because the guards' zygote is a
+program of its own:
 
 ``SURVIVAL_AT``      the point at which to kill, if any
 ``SURVIVAL_VICTIM``  whom: supervisor, guard, zygote, agent, or all of the first three at once
@@ -54,7 +55,7 @@ class Reach:
         try:
             point = f"{when} {step}@{worker}"
             self.note(point)
-            if point == self.at:
+            if self.at in (point, f"{when} {step}@*"):
                 self.kill(worker)
         finally:
             self.inside.here = False
