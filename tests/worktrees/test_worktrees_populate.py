@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from repository import Repo
 from workers_on_disk import worker
 
 from git_parallel.errors import GitError, ParallelError
@@ -230,9 +231,22 @@ def test_lfs_attributes_in_a_subdirectory_or_outside_the_tree_count(repo):
 # --- submodules ------------------------------------------------------------------------------------
 
 
+_made: list[tuple[Path, Path]] = []  # the clone of `nested`, made once by each process, and where its remotes were
+
+
 @pytest.fixture
-def nested(make_repo, tmp_path):
+def nested(make_repo, tmp_path, tmp_path_factory):
     """A clone with a submodule ``libs/sub`` that has one of its own, ``inner``; the remotes are gone."""
+    if not _made:
+        kept = tmp_path_factory.mktemp("nested") / "clone"
+        make_nested(make_repo, kept)
+        (tmp_path / "remotes").rename(tmp_path / "remotes are away")
+        _made.append((kept, tmp_path / "remotes"))
+    shutil.copytree(_made[0][0], tmp_path / "clone", symlinks=True)
+    return Repo(tmp_path / "clone")
+
+
+def make_nested(make_repo, path: Path) -> None:
     allow = ("-c", "protocol.file.allow=always")
     inner = make_repo("remotes/inner")
     sub = make_repo("remotes/sub")
@@ -242,14 +256,11 @@ def nested(make_repo, tmp_path):
     top.git(*allow, "submodule", "--quiet", "add", str(sub.path), "libs/sub")
     top.git(*allow, "submodule", "--quiet", "add", str(inner.path), "not initialised")
     top.commit("with sub")
-    make_repo("unrelated").git("clone", "-q", str(top.path), str(tmp_path / "clone"))
-    clone = type(top)(tmp_path / "clone")
-    clone.git(*allow, "submodule", "--quiet", "update", "--init", "--recursive", "libs/sub")
-    (tmp_path / "remotes").rename(tmp_path / "remotes are away")
-    return clone
+    top.git("clone", "-q", str(top.path), str(path))
+    Repo(path).git(*allow, "submodule", "--quiet", "update", "--init", "--recursive", "libs/sub")
 
 
-def test_initialised_submodules_come_from_the_local_modules(nested, tmp_path):
+def test_initialised_submodules_come_from_the_local_modules(nested):
     made = worker(nested.path)
     assert made.warnings == []
     assert (made.path / "libs/sub/src/a.txt").read_text() == "a\n"
@@ -257,8 +268,8 @@ def test_initialised_submodules_come_from_the_local_modules(nested, tmp_path):
     assert os.listdir(made.path / "not initialised") == []
     assert made.git("status", "--porcelain") == ""
     # The worker's own repositories, which fetch from the real remote and not from ours.
-    assert made.git("-C", "libs/sub", "remote", "get-url", "origin") == str(tmp_path / "remotes/sub")
-    assert made.git("-C", "libs/sub/inner", "remote", "get-url", "origin") == str(tmp_path / "remotes/inner")
+    assert made.git("-C", "libs/sub", "remote", "get-url", "origin") == str(_made[0][1] / "sub")
+    assert made.git("-C", "libs/sub/inner", "remote", "get-url", "origin") == str(_made[0][1] / "inner")
     assert made.git("submodule", "status", "--recursive").count("\n") == 2
 
 
