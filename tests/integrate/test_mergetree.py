@@ -163,7 +163,8 @@ def test_scratch_objects_find_a_repositorys_own_wherever_it_lies(make_repo, name
         assert mergetree.merge(repository, one, other, env=env).clean
 
 
-def test_scratch_objects_find_alternates_that_are_named_relative_to_the_repository(repo, tmp_path):
+def test_scratch_objects_find_alternates_that_are_named_relative_to_the_repository(make_repo, tmp_path):
+    repo = make_repo()
     one = repo.commit("one", {"n": "1\n"})
     subprocess.run(["git", "clone", "-q", "--shared", repo.path, tmp_path / "clone"], check=True)
     alternates = tmp_path / "clone/.git/objects/info/alternates"
