@@ -178,7 +178,7 @@ class Pending:
         except BaseException:
             self.cancel()
             raise
-        done = Completed(self._argv, self._process.returncode, stdout, stderr)
+        done = Completed(self._argv, self._process.returncode, stdout or b"", stderr)
         if done.returncode not in self._ok:
             raise GitError(self._argv, done.returncode, done.stderr)
         return done
@@ -198,7 +198,7 @@ class Options(TypedDict, total=False):
 
     ``env`` is added to the clean environment; ``ok`` are the exit codes that are foreseen (default: 0); ``hooks``
     lets the person's own hooks run (for commits that they see); ``keep`` are descriptors that git inherits (a lock
-    that must last until git has ended, even without us).
+    that must last until git has ended, even without us); ``quiet``: it prints nothing that anybody wants.
     """
 
     stdin: bytes | None
@@ -206,6 +206,7 @@ class Options(TypedDict, total=False):
     ok: Iterable[int]
     hooks: bool
     keep: Sequence[int]
+    quiet: bool
 
 
 class Git(Struct, frozen=True, dict=True):
@@ -234,7 +235,7 @@ class Git(Struct, frozen=True, dict=True):
             argv,
             executable=calls.program,
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=subprocess.DEVNULL if options.get("quiet") else subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=self._env(calls, options.get("env")),
             close_fds=bool(keep),

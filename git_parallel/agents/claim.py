@@ -3,8 +3,6 @@
 Nothing here is believed on its own: the supervisor holds a claim against what git shows.
 """
 
-from __future__ import annotations
-
 import signal as signals
 from collections.abc import Mapping
 from typing import Literal

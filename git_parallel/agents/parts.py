@@ -1,7 +1,5 @@
 """The parts of a preset that are maps of their own."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

@@ -6,7 +6,7 @@ project's configuration, in the same shape. An entry named like a preset of ours
 key by key, everything else is replaced.
 """
 
-from __future__ import annotations
+# Annotations are types at once, not strings: msgspec would have to evaluate these at every start.
 
 import os
 import re

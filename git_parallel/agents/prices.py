@@ -10,8 +10,6 @@ A model's own name comes first, then the longest pattern that matches it. What h
 and never free.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import msgspec

@@ -4,7 +4,7 @@ These are the shapes written to disk and into the record (``run.json``, ``result
 values are None, never 0; an unknown field in a file is ignored, so that a newer writer can be read.
 """
 
-from __future__ import annotations
+# Annotations are types at once, not strings: msgspec would have to evaluate these at every start.
 
 from typing import Any, Literal, TypeVar
 

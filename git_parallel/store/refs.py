@@ -228,7 +228,7 @@ def transaction(repo: Repository, updates: Sequence[Update], *, message: str = "
     stdin = os.fsencode("".join(f"{command}\0" for command in commands))
     said = ("-m", message) if message else ()
     try:
-        git.run(*_PATIENCE, "update-ref", *said, "--stdin", "-z", stdin=stdin)
+        git.run(*_PATIENCE, "update-ref", *said, "--stdin", "-z", stdin=stdin, quiet=True)
     except GitError as error:
         raise _explain(error) from error
 

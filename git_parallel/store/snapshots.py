@@ -159,7 +159,8 @@ def _look_at(
     env = {"GIT_INDEX_FILE": scratch}
     if thorough:
         _show_hidden(git, env)
-    added = git.run("add", "-A", "--sparse", "--ignore-errors", "--", ":/", *leave, env=env, ok=(0, 1))
+    words = ("-A", "--sparse", "--ignore-errors", "--", ":/", *leave)
+    added = git.run("add", *words, env=env, ok=(0, 1), quiet=True)
     if leave:  # tracked files of such a name are the repository's own
         git.run("add", "-u", "--sparse", "--ignore-errors", "--", ":/", env=env, ok=(0, 1))
     tree = git.text("write-tree", env=env)

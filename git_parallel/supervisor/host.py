@@ -254,8 +254,13 @@ class GuardHost:
             return guard
         raise ParallelError("cannot start a guard process", *self._hints())
 
-    def close(self) -> None:
+    def let_go(self) -> None:
         """Let the zygote go; it stays until its last guard has ended."""
+        with self._lock:
+            self._drop_zygote()
+
+    def close(self) -> None:
+        """Let the zygote go, and wait until it has gone."""
         with self._lock:
             self._drop_zygote()
             for zygote in self._retired:

@@ -59,7 +59,7 @@ class Supervisor:
         self._last_interrupt = float("-inf")
         self._halt = halt.parse(context.spec.halt)
         self._draining: str | None = None
-        self.active: dict[int, Worker] = {}  # whose thread has not ended
+        self.active: dict[int, Worker] = {}  # that have not ended
         self._views = {
             job.worker: WorkerView(
                 worker=job.worker,
@@ -113,7 +113,8 @@ class Supervisor:
         for number in scheduler.startable(queue, len(self.active), self.context.spec.workers):
             if limits.memfree is not None and not self._memory_for(number, limits.memfree):
                 continue
-            budget = scheduler.reservation(self._purse(), limits.budget_per_worker)
+            purse = self._purse() if limits.budget is not None else Purse(None)
+            budget = scheduler.reservation(purse, limits.budget_per_worker)
             if budget == 0.0:
                 self._drain("run_budget")
                 return
@@ -185,7 +186,6 @@ class Supervisor:
 
     def _ended(self, number: int) -> None:
         worker = self.workers[number]
-        worker.thread.join()
         del self.active[number]
         if worker.result is None:
             self.failures[number] = worker.failure or "unknown"
@@ -373,11 +373,11 @@ class Supervisor:
         self._calls.close()
         if context.terminal is not None:
             context.terminal.close()
-        context.host.close()
-        if self.failures:
-            context.journal.append("note", reason="some workers could not be recorded")
-            return
+        context.host.let_go()
         try:
+            if self.failures:
+                context.journal.append("note", reason="some workers could not be recorded")
+                return
             context.journal.append("run-ended", durable=True)
             close_record(context, self.results)
         except (ParallelError, OSError) as error:
@@ -386,6 +386,7 @@ class Supervisor:
             )
             return
         finally:
+            context.host.close()
             context.objects.close()
         context.journal.close()
         self.held.release()

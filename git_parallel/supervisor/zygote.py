@@ -180,6 +180,7 @@ def main() -> None:
     gc.disable()  # a collection in a guard would copy every page that it shares with the zygote
     gc.freeze()
     zygote.serve()
+    os._exit(0)  # the supervisor waits for it, and the interpreter takes its time to take itself apart
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def populate(repo: Repository, path: str, needs: Features | None = None) -> list
         # read-tree fills an empty index and primes its cache tree as `reset --hard` does, but writes no
         # ORIG_HEAD. Submodules follow below: git would look for them on the network.
         arguments = ("read-tree", "-u", "--reset", "--no-recurse-submodules", "HEAD")
-        filling.run(*arguments, env={"GIT_LFS_SKIP_SMUDGE": "1"})
+        filling.run(*arguments, env={"GIT_LFS_SKIP_SMUDGE": "1"}, quiet=True)
     except GitError as error:
         raise ParallelError(
             f"cannot fill worktree '{path}': {_reason(error)}{_full(path)}",
