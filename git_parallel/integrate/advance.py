@@ -9,9 +9,8 @@ checkouts to the same side.
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
@@ -23,6 +22,7 @@ from git_parallel.integrate import changes, checkout, halfway
 from git_parallel.integrate.changes import Changed
 from git_parallel.integrate.checkout import Checkout, Held
 from git_parallel.layout import MergeFiles
+from git_parallel.signals import uninterrupted
 from git_parallel.store import record, refs
 from git_parallel.store.objects import Objects
 from git_parallel.store.record import Chain
@@ -106,17 +106,6 @@ def advance(
 def _check(held: Sequence[Held]) -> None:
     for one in held:
         one.check()
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C and its kin back, from git's processes too, until target and files agree again."""
-    held = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _facts(move: Move, places: Sequence[Checkout]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from git_parallel.errors import ParallelError
+from git_parallel.signals import uninterrupted
 from git_parallel.supervisor import checkpoints, disk
 from git_parallel.supervisor.worker import Worker
 
@@ -77,7 +78,8 @@ class Lookout:
 
     def _take(self, worker: Worker) -> None:
         try:
-            worker.checkpoints.take()
+            with uninterrupted():
+                worker.checkpoints.take()
         except (ParallelError, OSError) as error:  # the next one may go well: a file may just have gone
             said = (worker.job.worker, str(error))
             if said not in self._said:

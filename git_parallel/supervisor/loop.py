@@ -22,6 +22,7 @@ from git_parallel.plan import halt
 from git_parallel.plan.model import Result, Status
 from git_parallel.render import text
 from git_parallel.render.live import Display
+from git_parallel.signals import uninterrupted
 from git_parallel.supervisor import control, job, liveness, notify, scheduler
 from git_parallel.supervisor.closing import close_record
 from git_parallel.supervisor.context import Context
@@ -99,7 +100,8 @@ class Supervisor:
                 self._start_workers()
                 self._wait()
             self._lookout.close()
-            self._end_run()
+            with uninterrupted():
+                self._end_run()
         self.display.close()
         if self._herdr is not None:
             self._herdr.close()
@@ -150,7 +152,9 @@ class Supervisor:
             return
         skipped, self.queue = self.queue, []
         status: Status = "cancelled" if reason in ("interrupted", "stopped") else "skipped"
-        for number, result in unstarted(self.context, skipped, status, reason).items():
+        with uninterrupted():
+            results = unstarted(self.context, skipped, status, reason)
+        for number, result in results.items():
             self.results[number] = result
             self._show(number, state="ended", reason=reason, result=result)
 
@@ -319,7 +323,8 @@ class Supervisor:
                 self.active[number].stop("stopped", now=now)
             elif number in self.queue:
                 self.queue.remove(number)
-                result = unstarted(self.context, [number], "cancelled", "stopped")[number]
+                with uninterrupted():
+                    result = unstarted(self.context, [number], "cancelled", "stopped")[number]
                 self.results[number] = result
                 self._show(number, state="ended", reason="stopped", result=result)
 

@@ -22,6 +22,7 @@ from git_parallel.agents.claim import Claim
 from git_parallel.errors import ParallelError
 from git_parallel.layout import HEADS, WorkerFiles
 from git_parallel.plan.model import Job, Result
+from git_parallel.signals import uninterrupted
 from git_parallel.store import refs, snapshots
 from git_parallel.supervisor import agent, files, limits, outcome, rounds
 from git_parallel.supervisor.activity import Usage
@@ -212,7 +213,8 @@ class Worker:
 
     def _live(self) -> None:
         try:
-            self.result = self._work()
+            with uninterrupted():
+                self.result = self._work()
             self.transition("ended", status=self.result.status, reason=self.result.reason)
         except Exception as error:
             self._fail(error)

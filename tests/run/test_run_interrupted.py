@@ -1,0 +1,99 @@
+"""A Ctrl-C reaches every process at the terminal; what git is doing for the run at that moment is done all the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+
+import at_terminal
+import pytest
+
+# No shell script: some shells let through every signal that was held back from them.
+GIT = """#!{python} -SE
+import os, sys, time
+if {at!r} in " ".join(["", *sys.argv[1:], ""]):
+    try:
+        os.mkdir("{here}/reached")
+        while not os.path.exists("{here}/go"):
+            time.sleep(0.02)
+    except FileExistsError:
+        pass
+os.execv({git!r}, ["git", *sys.argv[1:]])
+"""
+
+
+def until(true, what: str, seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"not in {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def slow_git(tmp_path):
+    """Return a function that makes a git which waits at one of its calls; it gives PATH."""
+
+    def make(at: str) -> dict[str, str]:
+        here = tmp_path / "slow"
+        here.mkdir()
+        (here / "git").write_text(GIT.format(python=sys.executable, at=at, here=here, git=shutil.which("git")))
+        (here / "git").chmod(0o755)
+        return {"PATH": f"{here}:{os.environ['PATH']}"}
+
+    return make
+
+
+def ended(repo) -> dict:
+    """What the one worker came to; the run's record must be complete."""
+    refs = "refs/architect/runs"
+    state = repo.git("for-each-ref", "--format=%(contents:trailers:key=Architect-State,valueonly)", refs)
+    assert state.strip() == "ended"
+    (worker,) = json.loads(repo.parallel("show", "--json").stdout)["workers"]
+    return {name: worker[name] for name in ("status", "reason", "files_modified")}
+
+
+DONE = {"status": "success", "reason": "done", "files_modified": ["new"]}
+CAPTURE = " add -A "
+TREE = " write-tree"
+RECORD = " update-ref -m parallel: worker 1"
+END = " update-ref -m parallel: run ended"
+
+
+@pytest.mark.parametrize("at", [CAPTURE, TREE, RECORD, END])
+def test_ctrl_c_while_git_works_for_the_run(repo, tmp_path, slow_git, at):
+    arguments = ("run", "--program", "shell", "--task", "echo work > new")
+    with at_terminal.parallel(*arguments, cwd=repo.path, env=slow_git(at)) as person:
+        until((tmp_path / "slow/reached").exists, f"git is at{at}")
+        person.type("\x03")
+        if at != END:  # where nobody listens any more
+            person.wait("stopping: workers get time to end")
+        (tmp_path / "slow/go").touch()
+        assert person.end() == (0 if at == END else 130)
+    assert ended(repo) == DONE
+    assert repo.git("show", "architect/parallel-1:new") == "work"
+
+
+def test_ctrl_c_while_git_fills_a_worktree(repo, tmp_path, slow_git):
+    arguments = ("run", "--program", "shell", "--task", "echo work > new")
+    with at_terminal.parallel(*arguments, cwd=repo.path, env=slow_git(" read-tree ")) as person:
+        until((tmp_path / "slow/reached").exists, "git fills it")
+        person.type("\x03")
+        person.wait("stopping: workers get time to end")
+        (tmp_path / "slow/go").touch()
+        assert person.end() == 130
+    assert ended(repo) == {"status": "cancelled", "reason": "interrupted", "files_modified": []}
+
+
+@pytest.mark.parametrize("at", [CAPTURE, RECORD, END])
+def test_a_terminal_that_is_closed_while_git_works_for_the_run(repo, tmp_path, slow_git, at):
+    arguments = ("run", "--program", "shell", "--task", "echo work > new")
+    with at_terminal.parallel(*arguments, cwd=repo.path, env=slow_git(at)) as person:
+        until((tmp_path / "slow/reached").exists, f"git is at{at}")
+        os.killpg(os.tcgetpgrp(person.descriptor), signal.SIGHUP)  # as the system does
+        (tmp_path / "slow/go").touch()
+        assert person.end() == 0
+    assert ended(repo) == DONE
