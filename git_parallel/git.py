@@ -228,9 +228,6 @@ class Git(Struct, frozen=True, dict=True):
         stdin, hooks = options.get("stdin"), options.get("hooks", False)
         argv = self._argv(arguments, hooks)
         calls = _Calls.now()
-        keep = options.get("keep", ())
-        # By posix_spawn(3), which is quicker: it changes no directory, as git does, and closes nothing, as every
-        # descriptor of ours does that is not inherited on purpose.
         process = subprocess.Popen(
             argv,
             executable=calls.program,
@@ -238,8 +235,8 @@ class Git(Struct, frozen=True, dict=True):
             stdout=subprocess.DEVNULL if options.get("quiet") else subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=self._env(calls, options.get("env")),
-            close_fds=bool(keep),
-            pass_fds=keep,
+            cwd=self.cwd,
+            pass_fds=options.get("keep", ()),
         )
         if stdin is not None and len(stdin) <= _AT_ONCE:
             assert process.stdin is not None
@@ -267,7 +264,7 @@ class Git(Struct, frozen=True, dict=True):
         """Start git without waiting: for output that a person sees (pager, colours) or long-lived batches."""
         environment = self._env(_Calls.now(), env)
         argv = self._argv(arguments, False)
-        return subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr, env=environment)
+        return subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr, env=environment, cwd=self.cwd)
 
     def show(self, *arguments: str, env: Mapping[str, str] | None = None) -> int:
         """Run a command whose output goes straight to the person: git's own pager and colours; return its exit code."""
@@ -283,8 +280,7 @@ class Git(Struct, frozen=True, dict=True):
         return os.fsdecode(done.stdout).rstrip("\n")
 
     def _argv(self, arguments: Sequence[str], hooks: bool) -> tuple[str, ...]:
-        where = ("-C", self.cwd) if self.cwd is not None else ()
-        return ("git", *where, *self.options, *(() if hooks else _PLUMBING), *arguments)
+        return ("git", *self.options, *(() if hooks else _PLUMBING), *arguments)
 
     def _env(self, calls: _Calls, extra: Mapping[str, str] | None) -> Mapping[bytes, bytes]:
         if not extra and not self.environment:

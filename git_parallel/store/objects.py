@@ -277,20 +277,18 @@ class Objects:
             mode, oid = _entry(self._tree(oid), name)
         return self.read_blob(oid) if stat.S_ISREG(mode) or stat.S_ISLNK(mode) else None
 
-    def resolve(self, name: str) -> str | None:
-        """Return the id of what ``name`` (an id, a full ref name, ``<name>^{tree}``) stands for, or None."""
-        if "\n" in name:
-            return None
-        return self._reader.ask(b"info " + os.fsencode(name) + b"\n", _found)
+    def resolve(self, *names: str) -> list[str | None]:
+        """Return the ids of what these names (ids, full ref names, ``<name>^{tree}``) stand for, None for none."""
+        if any("\n" in name for name in names):
+            return [None] * len(names)
+        question = b"".join(b"info " + os.fsencode(name) + b"\n" for name in names)
+        return self._reader.ask(question, lambda output: [_found(output) for _ in names])
 
     def compare(self, before: str, after: str) -> bytes:
-        """Return the raw differences of two trees (or commits), and line counts: see :data:`COMPARING`."""
-        trees = [self.resolve(f"{name}^{{tree}}") for name in (before, after)]
-        if None in trees:
-            raise MissingError(f"object {before if trees[0] is None else after} is missing", "run 'git fsck'")
-        if trees[0] == trees[1]:
+        """Return the raw differences of two trees, and line counts: see :data:`COMPARING`."""
+        if before == after:
             return b""
-        asked = " ".join(map(str, trees)).encode("ascii")
+        asked = f"{before} {after}".encode("ascii")
         try:
             said = self._differ.ask(asked + b"\n" + self._end, partial(_compared, asked, self._end))
         except ParallelError:

@@ -147,7 +147,7 @@ def _head(objects: Objects, admin: str) -> Head | None:
     if match is None:
         return None
     name = f"worktrees/{os.path.basename(admin)}/HEAD"
-    commit, tree = objects.resolve(name), objects.resolve(f"{name}^{{tree}}")
+    commit, tree = objects.resolve(name, f"{name}^{{tree}}")
     return Head(commit, tree, match["branch"]) if commit and tree else Head(None, None, None)
 
 
@@ -251,8 +251,8 @@ def submodule_work(git: Git, worktree: str) -> list[str]:
 
 
 def compared(objects: Objects, before: str, after: str) -> Change:
-    """The same as :func:`change` for one of many comparisons: no process of its own."""
-    return parse_change(objects.compare(before, after) if before != after else b"")
+    """The same as :func:`change`, of trees, for one of many comparisons: no process of its own."""
+    return parse_change(objects.compare(before, after))
 
 
 def change(git: Git, before: str, after: str) -> Change:

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from git_parallel.errors import GitError, MissingError, ParallelError
+from git_parallel.errors import GitError, ParallelError
 from git_parallel.store import snapshots
 from git_parallel.store.conversation import Conversation
 from git_parallel.store.objects import COMPARING, Objects
@@ -79,24 +79,27 @@ def test_threads_get_their_own_answers(talk):
 
 def test_names_are_resolved_as_git_does(both, odb):
     head = both.git("rev-parse", "HEAD")
-    assert odb.resolve("refs/heads/main") == head
-    assert odb.resolve("HEAD^{tree}") == both.git("rev-parse", "HEAD^{tree}")
-    assert odb.resolve("refs/heads/none") is None
-    assert odb.resolve("refs/heads/main\nrefs/heads/main") is None
+    names = ("refs/heads/main", "HEAD^{tree}", "refs/heads/none")
+    assert odb.resolve(*names) == [head, both.git("rev-parse", "HEAD^{tree}"), None]
+    assert odb.resolve("refs/heads/main\nrefs/heads/main") == [None]
     both.git("commit", "-q", "--allow-empty", "-m", "later")
     both.git("pack-refs", "--all")
-    assert odb.resolve("refs/heads/main") == both.git("rev-parse", "HEAD") != head
+    later = both.git("rev-parse", "HEAD")
+    assert later != head
+    assert odb.resolve("refs/heads/main") == [later]
 
 
 HOSTILE = ["end", "end 0", "new\nend\nline", "tab\there", 'quo"te', "größe", " ", "-r", "a/b/c", "0" * 40]
 
 
 def test_trees_are_compared_as_by_git_itself_whatever_names_are_in_them(both, odb):
-    first = both.git("rev-parse", "HEAD")
-    second = both.commit("hostile", {name: f"{name}\nx\n" for name in HOSTILE})
+    first = both.git("rev-parse", "HEAD^{tree}")
+    both.commit("hostile", {name: f"{name}\nx\n" for name in HOSTILE})
+    second = both.git("rev-parse", "HEAD^{tree}")
     both.write("README", b"\0binary\xff")
     both.git("rm", "-q", "src/a.txt")
-    third = both.commit("more")
+    both.commit("more")
+    third = both.git("rev-parse", "HEAD^{tree}")
     for before, after in ((first, second), (second, first), (second, third), (first, third), (third, third)):
         said = both.git("diff-tree", *COMPARING, before, after)
         assert os.fsdecode(odb.compare(before, after)) == said
@@ -105,16 +108,16 @@ def test_trees_are_compared_as_by_git_itself_whatever_names_are_in_them(both, od
 
 
 def test_what_is_missing_is_said_and_the_next_question_answered(both, odb):
-    commit, tree = both.git("rev-parse", "HEAD"), both.git("rev-parse", "HEAD^{tree}")
-    with pytest.raises(MissingError):
-        odb.compare(commit, "f" * len(commit))
+    tree = both.git("rev-parse", "HEAD^{tree}")
+    with pytest.raises(GitError):
+        odb.compare(tree, "f" * len(tree))
     other = odb.tree({"dir/x": (0o100644, odb.blob(b"x\n")), "README": (0o100644, odb.blob(b"hello\n"))})
     inner = both.git("rev-parse", f"{other}:dir")
     (both.path / ".git/objects" / inner[:2] / inner[2:]).unlink()
     with pytest.raises(GitError, match=inner):
         odb.compare(tree, other)
     both.commit("later", {"new": "1\n"})
-    assert snapshots.compared(odb, tree, "refs/heads/main").paths == ["new"]
+    assert snapshots.compared(odb, tree, both.git("rev-parse", "HEAD^{tree}")).paths == ["new"]
 
 
 @pytest.mark.parametrize("state", ["branch", "detached", "unborn", "elsewhere"])
