@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from git_parallel.plan.model import RunSpec, encode
+from git_parallel.plan.model import RunSpec
 from git_parallel.render import text
+from git_parallel.supervisor import view
 
 
 def table(spec: RunSpec) -> str:
@@ -41,5 +42,4 @@ def table(spec: RunSpec) -> str:
 
 def document(spec: RunSpec) -> str:
     """The same as JSON: ``{"v": 1, "dry_run": true, …}`` with the run's own fields."""
-    shown = {**msgspec.to_builtins(spec), "dry_run": True}
-    return msgspec.json.format(encode(shown), indent=2).decode() + "\n"
+    return view.dumps({**msgspec.to_builtins(spec), "dry_run": True}) + "\n"

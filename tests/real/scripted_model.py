@@ -105,6 +105,7 @@ def _call(word: str, told: str, tools: Tools, spent: tuple[int, int]) -> Answer:
         **dict.fromkeys(("command", "cmd"), told),
         "content": content,
         "description": "as the script says",
+        "yield_time_ms": 30_000,  # Codex: how long a command may take before the model is told that it goes on
     }
     wanted = tools[tool]
     arguments = {name: value for name, value in known.items() if name in wanted}

@@ -210,7 +210,8 @@ def test_errors_of_the_api_and_no_answer_at_all(name, make_world, model):
 
 # ----------------------------------------------------------------------------------------------------------------
 LOOPS = {  # with at most 3 steps; with at most 0.2 dollars and 100,000 tokens a request
-    "claude": [Came("partial", "max_steps", 4, 0.01125, 1), Came("partial", "budget", 2, 0.303765, 1)],
+    # Too much spent, it ends by itself, or is ended because we have seen it first.
+    "claude": [Came("partial", "max_steps", 4, 0.01125, 1), Came("partial", "budget", 2, 0.303765, ANY)],
     "codex": [Came("partial", "max_steps", AtLeast(4), None, None)] * 2,
     "opencode": [Came("partial", "max_steps", AtLeast(4), ANY, None), Came("partial", "budget", AtLeast(3), ANY, None)],
     # What it cost is told at the end: whether steps or money were seen first depends on when that was read.

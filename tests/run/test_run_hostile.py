@@ -147,3 +147,12 @@ def test_work_is_seen_where_git_is_told_to_believe_what_it_wrote(repo):
     assert repo.parallel("review", "--approve", "1").returncode == 0
     assert repo.parallel("merge", "--yes").returncode == 0
     assert (repo.path / "README").read_text() == "hello\nmore\n"
+
+
+def test_a_task_that_is_no_text_is_planned_too(repo):
+    task = os.fsdecode(b"echo \xff \xc3\xa9")
+    done = repo.parallel("run", "--program", "shell", "--dry-run", "--json", "--task", task)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["tasks"][0]["prompt"] == task
+    assert document["dry_run"] is True
