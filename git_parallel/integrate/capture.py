@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
 
 import msgspec
 from msgspec import Struct
@@ -18,8 +17,8 @@ from git_parallel.errors import RaceError, RefusedError
 from git_parallel.git import Git, Repository
 from git_parallel.integrate import nested
 from git_parallel.integrate.remains import Remains
-from git_parallel.layout import HEADS, State, kept_ref, wip_ref
-from git_parallel.store import refs, snapshots
+from git_parallel.layout import HEADS, kept_ref, wip_ref
+from git_parallel.store import refs, scratch, snapshots
 from git_parallel.store.lost import logged, lost_commits, on_no_ref, unreachable
 from git_parallel.store.objects import Objects
 from git_parallel.store.refs import Update
@@ -134,8 +133,8 @@ def _with_worktree(case: _Case) -> Captured:
     remains = case.remains
     assert remains.admin is not None
     git = worktree_git(case.repo, remains)
-    with _scratch(case.repo, remains) as scratch:
-        seen, staged = _look(case, git, scratch)
+    with scratch.index(case.repo, f"cleanup-{remains.worker}") as index:
+        seen, staged = _look(case, git, index)
     lost = _lost(case, _lost_in_worktree(case, git, seen), [one for one in (case.head, seen.head) if one])
     snapshot = _snapshot(case, seen, staged, lost)
     change = snapshots.change(git, seen.head_tree or case.objects.tree({}), seen.tree)
@@ -155,20 +154,7 @@ def _with_worktree(case: _Case) -> Captured:
     )
 
 
-@contextmanager
-def _scratch(repo: Repository, remains: Remains) -> Iterator[str]:
-    """A path for a temporary index."""
-    path = os.path.join(State(repo.common_dir).top, f"cleanup.{os.getpid()}.{remains.worker}.index")
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    try:
-        yield path
-    finally:
-        for name in (path, f"{path}.lock"):
-            with suppress(FileNotFoundError):
-                os.unlink(name)
-
-
-def _look(case: _Case, git: Git, scratch: str) -> tuple[Look, str | None]:
+def _look(case: _Case, git: Git, index: str) -> tuple[Look, str | None]:
     """Return what lies in the worktree, and the tree of its index (None where there is no index)."""
     remains = case.remains
     assert remains.admin is not None
@@ -183,7 +169,7 @@ def _look(case: _Case, git: Git, scratch: str) -> tuple[Look, str | None]:
         )
     if remains.standing == "gone":
         return _look_at_entry(case, git, staged), staged
-    seen = snapshots.look_at(git, remains.admin, scratch, thorough=True)
+    seen = snapshots.look_at(git, remains.admin, index, thorough=True)
     if not indexed and seen.head_tree is not None and seen.tree == case.objects.tree({}):
         seen = msgspec.structs.replace(seen, tree=seen.head_tree)  # never filled: nothing was deleted
     return seen, staged

@@ -8,8 +8,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
@@ -19,8 +19,8 @@ from git_parallel.errors import ParallelError, RaceError, RefusedError, UsageErr
 from git_parallel.git import Git, Repository
 from git_parallel.integrate import remains, removal
 from git_parallel.integrate.restorable import Restorable
-from git_parallel.layout import HEADS, State
-from git_parallel.store import record, refs, snapshots
+from git_parallel.layout import HEADS
+from git_parallel.store import record, refs, scratch, snapshots
 from git_parallel.store.refs import Update
 from git_parallel.store.snapshots import Snapshot
 from git_parallel.supervisor.journal import timestamp
@@ -216,7 +216,7 @@ def _put_back(repo: Repository, git: Git, place: str, tip: str, state: Snapshot)
     gone, there, links = _split_changes(fields)
     for path in gone:
         _remove_file(place, path)
-    with _scratch(repo) as index:
+    with scratch.index(repo, "restore") as index:
         _check_out(git, state.tree, index, there)
     staged = f"{state.index}^{{tree}}" if state.index else head
     git.run("read-tree", "--reset", staged)  # the index alone: without -u no file is touched
@@ -228,7 +228,7 @@ def _put_ignored(repo: Repository, item: Restorable, git: Git) -> list[str]:
     """Write the files that git ignores, where some were kept, beside what is there."""
     if item.ignored is None:
         return []
-    with _scratch(repo) as index:
+    with scratch.index(repo, "restore") as index:
         env = {"GIT_INDEX_FILE": index, **_LFS}
         git.run("read-tree", item.ignored, env=env)
         done = git.run("checkout-index", "--all", env=env, ok=(0, 1, 128))  # without --force nothing is overwritten
@@ -262,19 +262,6 @@ def _remove_file(top: str, path: str) -> None:
         above = os.path.dirname(above)
 
 
-@contextmanager
-def _scratch(repo: Repository) -> Iterator[str]:
-    """A path for a temporary index."""
-    path = os.path.join(State(repo.common_dir).top, f"restore.{os.getpid()}.index")
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    try:
-        yield path
-    finally:
-        for name in (path, f"{path}.lock"):
-            with suppress(FileNotFoundError):
-                os.unlink(name)
-
-
 def _check_out(git: Git, tree: str, index: str, paths: Sequence[str] | None) -> None:
     """Write files of a tree into the worktree of ``git``: these, or all of them (None)."""
     env = {"GIT_INDEX_FILE": index, **_LFS}
@@ -295,7 +282,7 @@ def restore_files(repo: Repository, item: Restorable, directory: str) -> Restore
     commit = state.oid if state is not None else _head(repo, item)
     target = _empty_directory(directory)
     git = Git((f"--git-dir={repo.common_dir}", f"--work-tree={target}"), target)
-    with _scratch(repo) as index:
+    with scratch.index(repo, "restore") as index:
         _check_out(git, commit, index, None)
     warnings = _put_ignored(repo, item, git)
     if state is not None:

@@ -27,7 +27,7 @@ from git_parallel.plan.config import Config
 from git_parallel.plan.configfile import PROJECT_FILE
 from git_parallel.plan.model import Job, Limits, RunSpec, Task, encode
 from git_parallel.render import text
-from git_parallel.store import objects, record, refs, snapshots
+from git_parallel.store import objects, record, refs, scratch, snapshots
 from git_parallel.store.refs import Update
 from git_parallel.supervisor import files, hookfiles, liveness, rounds, surroundings, view
 from git_parallel.supervisor.ahead import Ahead
@@ -280,13 +280,8 @@ def _with_changes(draft: Draft) -> str:
     if repo.git.run("ls-files", "--unmerged", "-z").stdout:
         raise UsageError("--with-changes cannot take in unmerged files", "resolve the conflicts first: git status")
     store = objects.Objects(repo)
-    scratch = os.path.join(State(repo.common_dir).top, f"with-changes.{os.getpid()}.index")
-    os.makedirs(os.path.dirname(scratch), exist_ok=True)
-    try:
-        seen = snapshots.look_at(repo.git, repo.git_dir, scratch)
-    finally:
-        if os.path.exists(scratch):
-            os.unlink(scratch)
+    with scratch.index(repo, "with-changes") as index:
+        seen = snapshots.look_at(repo.git, repo.git_dir, index)
     if seen.missing:
         raise ParallelError(f"--with-changes cannot take in everything: {'; '.join(seen.missing)}")
     if not seen.dirty or seen.head is None:
