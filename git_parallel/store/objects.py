@@ -368,12 +368,14 @@ class Objects:
             return
         temporary, fd = _temporary_in(directory)
         try:
-            with open(fd, "wb", buffering=0) as file:
+            try:
                 rest = memoryview(zlib.compress(whole, 1))
                 while rest:
-                    rest = rest[file.write(rest) :]
+                    rest = rest[os.write(fd, rest) :]
                 # A ref must not outlive a power cut that its objects did not; git leaves this off by default.
                 os.fsync(fd)
+            finally:
+                os.close(fd)
             os.rename(temporary, path)
         except BaseException:
             with suppress(OSError):
@@ -446,11 +448,11 @@ def _temporary_in(directory: str) -> tuple[str, int]:
     for tries_left in reversed(range(_TRIES)):
         temporary = os.path.join(directory, f"tmp_obj_{os.urandom(6).hex()}")  # git's own prefix: `git gc` clears it
         try:
-            os.makedirs(directory, exist_ok=True)
             return temporary, os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
         except (FileNotFoundError, FileExistsError):
             if not tries_left:
                 raise
+        os.makedirs(directory, exist_ok=True)
     raise AssertionError("unreachable")
 
 

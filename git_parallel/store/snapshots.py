@@ -138,12 +138,8 @@ def _ask_head(git: Git) -> Head:
 
 def _head(objects: Objects, admin: str) -> Head | None:
     """The same without a process of its own, from the entry of a linked worktree; None where HEAD is no plain file."""
-    try:
-        with open(os.path.join(admin, "HEAD"), "rb") as file:
-            says = os.fsdecode(file.read())
-    except OSError:
-        return None
-    match = _HEAD.fullmatch(says)
+    says = system.read(os.path.join(admin, "HEAD"))
+    match = _HEAD.fullmatch(os.fsdecode(says)) if says is not None else None
     if match is None:
         return None
     name = f"worktrees/{os.path.basename(admin)}/HEAD"

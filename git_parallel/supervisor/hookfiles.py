@@ -51,10 +51,12 @@ def _read(directory: str) -> dict[str, tuple[bytes, int]]:
     found = {}
     with suppress(FileNotFoundError, NotADirectoryError):
         for name in sorted(os.listdir(directory)):
+            if name.endswith(".sample"):
+                continue
             path = os.path.join(directory, name)
             with suppress(OSError):
                 about = os.stat(path)
-                if name.endswith(".sample") or not stat.S_ISREG(about.st_mode) or about.st_size > _MOST:
+                if not stat.S_ISREG(about.st_mode) or about.st_size > _MOST:
                     continue
                 with open(path, "rb") as file:
                     found[name] = file.read(), 0o755 if about.st_mode & stat.S_IXUSR else 0o644

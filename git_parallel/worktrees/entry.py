@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 
+from git_parallel import system
 from git_parallel.git import Repository
 from git_parallel.layout import HEADS
 from git_parallel.worktrees.names import Place
@@ -69,8 +70,10 @@ def make(repo: Repository, place: Place, reason: str) -> str | None:
 def _write(path: str, line: str, made: list[str]) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     made.append(path)
-    with open(descriptor, "wb", buffering=0) as file:
-        file.write(os.fsencode(line + "\n"))
+    try:
+        os.write(descriptor, os.fsencode(line + "\n"))
+    finally:
+        os.close(descriptor)
 
 
 def _in_use(common: str, top: str, place: Place) -> bool:
@@ -90,11 +93,8 @@ def _entries(top: str) -> Iterator[str]:
 
 
 def _line(path: str) -> str | None:
-    try:
-        with open(path, "rb", buffering=0) as file:
-            return os.fsdecode(file.read().rstrip(b"\n"))
-    except OSError:
-        return None
+    content = system.read(path)
+    return os.fsdecode(content.rstrip(b"\n")) if content is not None else None
 
 
 def _directory(top: str, name: str) -> str:

@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from git_parallel import system
 from git_parallel.errors import GitError, ParallelError, RaceError, RefusedError
 from git_parallel.git import Git, Pending, Repository
 from git_parallel.worktrees import entry
@@ -99,6 +100,11 @@ def named_by_entry(admin: str) -> str | None:
 
 def named_by_worktree(path: str) -> str | None:
     """Return the entry that a worktree's ``.git`` file names, or None when there is no such file."""
+    said = _said_by_worktree(path)
+    return os.path.realpath(os.path.join(path, said)) if said is not None else None
+
+
+def _said_by_worktree(path: str) -> str | None:
     link = os.path.join(path, ".git")
     try:
         if not stat.S_ISDIR(os.lstat(path).st_mode) or not stat.S_ISREG(os.lstat(link).st_mode):
@@ -106,9 +112,7 @@ def named_by_worktree(path: str) -> str | None:
     except OSError:
         return None
     content = _read(link) or ""
-    if not content.startswith("gitdir: "):
-        return None
-    return os.path.realpath(os.path.join(path, content.removeprefix("gitdir: ")))
+    return content.removeprefix("gitdir: ") if content.startswith("gitdir: ") else None
 
 
 def lock_reason(admin: str) -> str | None:
@@ -118,8 +122,14 @@ def lock_reason(admin: str) -> str | None:
 
 def paired(repo: Repository, path: str) -> str | None:
     """Return the entry of the worktree at ``path`` when directory and entry name each other, else None."""
-    admin = named_by_worktree(path)
-    if admin is None or os.path.dirname(admin) != os.path.join(repo.common_dir, "worktrees"):
+    said, top = _said_by_worktree(path), os.path.join(repo.common_dir, "worktrees")
+    if said is None:
+        return None
+    plain = os.path.dirname(said) == top and not os.path.islink(said)
+    if plain and _read(os.path.join(said, "gitdir")) == os.path.join(path, ".git"):
+        return said  # as git and we write them: there is nothing to resolve, which takes long and is asked often
+    admin = os.path.realpath(os.path.join(path, said))
+    if os.path.dirname(admin) != top:
         return None
     return admin if named_by_entry(admin) == real(path) else None
 
@@ -299,8 +309,5 @@ def _undo(repo: Repository, path: str, made: list[str], before: set[str]) -> Non
 
 
 def _read(path: str) -> str | None:
-    try:
-        with open(path, "rb") as file:
-            return os.fsdecode(file.read().rstrip(b"\r\n"))
-    except OSError:
-        return None
+    content = system.read(path)
+    return os.fsdecode(content.rstrip(b"\r\n")) if content is not None else None
