@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -101,7 +102,11 @@ def _median(samples: Sequence[Sample], field: str) -> float:
 
 
 def arguments(description: str, count: int = ROUNDS, **options: dict[str, object]) -> argparse.Namespace:
-    """Read the command line that all figures share: ``--rounds``, and what ``options`` add."""
+    """Read the command line that all figures share: ``--rounds``, and what ``options`` add.
+
+    From here on a SIGTERM, as `timeout` sends it, ends the measurement as Ctrl-C does: what it has begun is ended.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rounds", type=int, default=count, help=f"rounds to measure (default: {count})")
     for name, settings in options.items():
