@@ -182,7 +182,7 @@ ERRORS = {  # of 400, 401, 429, 500; then of a request that is never answered
     ],
 }
 # In seconds: to the last question, on a machine with much to do. Gemini CLI lets 5 pass, then 10, before it asks again.
-_LIMITS = {"claude": 8, "codex": 8, "opencode": 15, "gemini": 30, "aider": 15, "architect": 15}
+_LIMITS = {"claude": 8, "codex": 8, "opencode": 20, "gemini": 30, "aider": 20, "architect": 15}
 _ANSWERS = ("<<status 400>>", "<<status 401>>", "<<status 429>>", "<<status 500>>", "<<hang>>")
 
 
@@ -194,6 +194,7 @@ def test_errors_of_the_api_and_no_answer_at_all(name, make_world, model):
     ends = [(case, told) for case, told in expected if case != WAITS]
     waits = [told for case, told in expected if case == WAITS]  # all in one task: after each, it asks again
     waiting = world.start(*arguments(program, *tasks(program, " ".join(waits)), limit=_LIMITS[name]))
+    await_questions(model, 1)  # the others would keep it from starting for long
     begun = tasks(program, *(told for _, told in ends))
     done = world.parallel(*arguments(program, "--workers", str(len(ends)), *begun))
     waited, errors = waiting.communicate(timeout=PATIENCE)
