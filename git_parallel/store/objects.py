@@ -177,6 +177,8 @@ class Objects:
         self._repo = repo
         self._format = get_object_format(repo.object_format)
         self._reader = Conversation(repo.common, "--no-replace-objects", "cat-file", "--batch-command")
+        # As git shows things to the person: with replaced objects in place of their own.
+        self._namer = Conversation(repo.common, "cat-file", "--batch-command")
         self._differ = Conversation(repo.common, "diff-tree", "--stdin", *COMPARING)
         # `diff-tree --stdin` gives a line back as it is that is no id; nothing that it says of itself ends like this.
         self._end = b"end %s\n" % os.urandom(8).hex().encode()
@@ -190,8 +192,8 @@ class Objects:
 
     def close(self) -> None:
         """Let the processes go that have been read from."""
-        self._reader.close()
-        self._differ.close()
+        for one in (self._reader, self._namer, self._differ):
+            one.close()
 
     # writing
 
@@ -282,7 +284,7 @@ class Objects:
         if any("\n" in name for name in names):
             return [None] * len(names)
         question = b"".join(b"info " + os.fsencode(name) + b"\n" for name in names)
-        return self._reader.ask(question, lambda output: [_found(output) for _ in names])
+        return self._namer.ask(question, lambda output: [_found(output) for _ in names])
 
     def compare(self, before: str, after: str) -> bytes:
         """Return the raw differences of two trees, and line counts: see :data:`COMPARING`."""

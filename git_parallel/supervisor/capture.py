@@ -118,7 +118,7 @@ def _look_at_branch(context: Context, job: Job, work: Work) -> None:
     """See what the branch alone has."""
     work.head = _tip(context, job, work)
     if work.head is not None:
-        _compare(context, job, work, context.objects.read_commit(work.head)[0])
+        _compare(context, job, work, _tree(context, work.head))
 
 
 def _look_at_checkpoint(context: Context, job: Job, work: Work) -> None:
@@ -211,9 +211,14 @@ def _nested(work: Work) -> list[str]:
 def _compare(context: Context, job: Job, work: Work, now: str) -> None:
     """Hold a tree against the base's, and that of where this round had to begin to change something."""
     objects = context.objects
-    base, since = (objects.read_commit(one)[0] for one in (context.spec.base, context.rounds[job.worker].since))
+    base, since = (_tree(context, one) for one in (context.spec.base, context.rounds[job.worker].since))
     work.change = snapshots.compared(objects, base, now)
     work.done = bool(work.change.paths if since == base else snapshots.compared(objects, since, now).paths)
+
+
+def _tree(context: Context, commit: str) -> str:
+    (tree,) = context.objects.resolve(f"{commit}^{{tree}}")
+    return tree if tree is not None else context.objects.read_commit(commit)[0]  # which says that it is missing
 
 
 def keep_during_checks(context: Context, job: Job, work: Work) -> None:

@@ -455,3 +455,17 @@ def test_a_program_that_cannot_be_started_is_a_failure_with_the_systems_reason(r
     assert (worker["status"], worker["reason"]) == ("failed", "spawn")
     assert "No such file" in worker["detail"]
     assert worker["exit_code"] is None
+
+
+def test_a_replaced_base_is_compared_as_git_shows_it(repo):
+    base = repo.git("rev-parse", "HEAD")
+    other = repo.commit("other", {"README": "replaced\n", "more": "x\n"})
+    repo.git("reset", "-q", "--hard", base)
+    repo.git("replace", base, other)
+    repo.git("reset", "-q", "--hard")
+    idle, busy = (
+        json.loads(repo.parallel("run", "--json", "--program", "shell", task).stdout)["workers"][0]
+        for task in ("true", "echo x > new")
+    )
+    assert (idle["status"], idle["reason"], idle["files_modified"]) == ("failed", "no_changes", [])
+    assert (busy["status"], busy["files_modified"]) == ("success", ["new"])
