@@ -7,7 +7,7 @@ or whole. The script stands in the prompt, one action a turn, each in double ang
     <<run COMMAND>>  call the tool that runs a command
     <<status CODE>>  answer with an HTTP error; asked again, do what is next, or the same when nothing is
     <<hang>>         never answer
-    <<again>>        from here on the action before, for ever
+    <<again>>        from here on the command before, for ever, each time as another: programs end what repeats itself
     <<meet N>>       no action: answer nobody until so many have asked, all at work at once
     <<spend IN OUT>> no action: the tokens that every answer from here on claims (1000 and 50 unless said)
 
@@ -73,19 +73,19 @@ def _script(turns: list[Turn]) -> tuple[list[tuple[str, str]], int]:
 
 def _plan(script: list[tuple[str, str]], done: int, before: int) -> tuple[list[tuple[str, str]], tuple[int, int]]:
     """Return the action that is next, if any, and the tokens that the answer claims."""
-    spent, last = (1000, 50), None
+    spent, last = (1000, 50), ""
     for number, (word, told) in enumerate(script, 1):
         if word == "spend":
             given, made = told.split()
             spent = (int(given), int(made))
         elif word == "again":
-            return [last] if last else [], spent
+            return [("run", f"{last} # {done}")], spent
         elif done == 0 and word == "status" and before and number < len(script):
             before -= 1
         elif done == 0:
             return [(word, told)], spent
         else:
-            last, done = (word, told), done - 1
+            last, done = told, done - 1
     return [], spent
 
 
