@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -104,9 +104,9 @@ class Started(Struct, frozen=True):
 class Guard:
     """One agent under its guard. One thread waits; any may stop or kill."""
 
-    def __init__(self, line: socket.socket, env: Mapping[str, str]) -> None:
+    def __init__(self, line: socket.socket) -> None:
         self._line = line
-        self._marker = {name: env[name] for name in MARKER if name in env}
+        self._marker: Mapping[str, str] = {}
         self._received = b""
         self._sending = threading.Lock()
         self._begun = time.monotonic()
@@ -150,6 +150,21 @@ class Guard:
     def unpause(self) -> None:
         """Let paused processes go on."""
         self._order({"do": "continue"})
+
+    def _dead(self, limit: float) -> bool:
+        """Hear it say that it is ready; say whether it has died since, or before that, without an agent."""
+        while self._pid is None and self._ending is None:
+            if self._hear(limit) is None:
+                return False
+        if self._ending is None and (self._received or _readable(self._line, 0)):
+            self.wait(0)  # nobody but the zygote has anything to say now
+        return self._ending is not None and self._ending.ended_by == "guard-died"
+
+    def _take(self, spec: GuardSpec) -> None:
+        """Give a guard that is ready its agent."""
+        self._marker = {name: spec.env[name] for name in MARKER if name in spec.env}
+        self._begun = time.monotonic()
+        self._send(_encode(spec))
 
     def _order(self, order: dict[str, Any]) -> None:
         self._send(plain.encode(order) + b"\n")
@@ -225,6 +240,7 @@ class GuardHost:
         self._zygote: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._retired: list[subprocess.Popen[bytes]] = []
+        self._idle: dict[str, Guard] = {}  # by where their agents' endings will be
         with self._lock:
             self._start_zygote()  # it gets ready while the supervisor does other things
 
@@ -234,21 +250,29 @@ class GuardHost:
         assert self._zygote is not None
         return self._zygote.pid
 
+    def expect(self, endings: Iterable[str]) -> None:
+        """Have guards forked for agents that will start soon, named by the ``ending`` of their specs.
+
+        The directory of the log must exist. What fails here fails again when the agent starts.
+        """
+        with self._lock, contextlib.suppress(ParallelError, OSError):
+            for ending in endings:
+                self._idle[ending] = self._request(ending)
+
     def start(self, spec: GuardSpec) -> Guard:
         """Start an agent; returns once it runs or has failed to (then its :class:`Ending` tells why).
 
         ParallelError when no guard can be had at all.
         """
         for _ in range(_TRIES):
-            guard = self._request(spec)
+            with self._lock:
+                guard = self._idle.pop(spec.ending, None) or self._request(spec.ending)
             limit = time.monotonic() + _START_LIMIT
-            event = guard._hear(limit)
-            if event == "ready":
-                guard._send(_encode(spec))
-                event = guard._hear(limit)
-            if event == "lost" and guard.pid is None:
-                continue  # the zygote died before it forked: nothing was started, so try another one
-            if event is None:
+            if guard._dead(limit):  # before it had anything to do, so nothing was started: try another one
+                continue
+            if guard.pid is not None:
+                guard._take(spec)
+            if guard._ending is None and guard._hear(limit) is None:
                 guard._line.close()  # which it takes for our death, should it wake up
                 raise ParallelError("the guard process does not answer", *self._hints())
             return guard
@@ -270,11 +294,11 @@ class GuardHost:
     def _hints(self) -> tuple[str, ...]:
         return () if self._log == os.devnull else (f"see {self._log}",)
 
-    def _request(self, spec: GuardSpec) -> Guard:
+    def _request(self, ending: str) -> Guard:
         """Hand one end of a new socket pair to the zygote, a new one if need be."""
         ours, theirs = _socketpair()
-        with theirs, self._lock:
-            path = os.fsencode(os.path.abspath(spec.ending))
+        with theirs:
+            path = os.fsencode(os.path.abspath(ending))
             for _ in range(_TRIES):
                 if self._control is None:
                     self._start_zygote()
@@ -283,7 +307,7 @@ class GuardHost:
                     request = len(path).to_bytes(4, "big") + path
                     sent = socket.send_fds(self._control, [request], [theirs.fileno()])
                     self._control.sendall(request[sent:])
-                    return Guard(ours, spec.env)
+                    return Guard(ours)
                 except (BrokenPipeError, ConnectionResetError):
                     self._drop_zygote()
         ours.close()
@@ -308,6 +332,9 @@ class GuardHost:
         self._control = ours
 
     def _drop_zygote(self) -> None:
+        for guard in self._idle.values():
+            guard._line.close()
+        self._idle.clear()
         if self._control is not None:
             self._control.close()
             self._control = None

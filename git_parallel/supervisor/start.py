@@ -190,6 +190,7 @@ def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
                 host, draft = draft.host, replace(draft, host=None)
                 try:
                     host = host or guard_host(run)
+                    host.expect(run.worker(job.worker).ending for job in spec.jobs[: spec.workers])
                     places = [worktrees.Place(job.worker, job.branch, job.worktree) for job in spec.jobs]
                     worktrees.exclude(repo, draft.worktree, places)
                     branches = [Update(HEADS + job.branch, spec.base, repo.zero) for job in spec.jobs]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -59,7 +61,7 @@ class World:
     def start(self, *argv: str, **options: object) -> Guard:
         self.count += 1
         directory = self.top / str(self.count)
-        directory.mkdir()
+        directory.mkdir(exist_ok=True)
         values: dict[str, object] = {
             "cwd": str(self.top),
             "env": {**os.environ, "GIT_PARALLEL_RUN": self.mark, "GIT_PARALLEL_WORKER": str(self.count)},
@@ -609,6 +611,53 @@ def test_starts_from_many_threads_at_once(world: World) -> None:
 
     with ThreadPoolExecutor(16) as pool:
         assert list(pool.map(work, range(64))) == list(range(64))
+
+
+def test_expected_agents_find_their_guards_ready(world: World) -> None:
+    world.host.expect(str(world.top / number / "exit.json") for number in ("1", "2", "4"))
+    until(lambda: len(ready(world)) == 3)
+    before = ready(world)
+    guards = [world.start("sh", "-c", f"exit {number}") for number in (1, 2, 3)]
+    assert [guard.pid in before for guard in guards] == [True, True, False]
+    endings = [guard.wait(20) for guard in guards]
+    assert [ending.exit_code for ending in endings if ending] == [1, 2, 3]
+    assert [world.recorded(number) for number in (1, 2, 3)] == endings
+    until(lambda: len(ready(world)) == 1)  # and the fourth goes with the host
+    world.host.close()
+    assert not (world.top / "4").exists()
+
+
+def ready(world: World) -> set[int]:
+    """The guards that live now."""
+    return {child.pid for child in psutil.Process(world.host.pid).children()}
+
+
+@pytest.mark.parametrize("victim", ["guard", "zygote", "both"])
+def test_an_agent_whose_guard_died_before_it_gets_another_one(world: World, victim: str) -> None:
+    ending_of_it = str(world.top / "1" / "exit.json")
+    world.host.expect([ending_of_it])
+    until(lambda: len(ready(world)) == 1)
+    (idle,), zygote = ready(world), world.host.pid
+    (world.top / "1").mkdir()
+    for pid in {"guard": [idle], "zygote": [zygote], "both": [zygote, idle]}[victim]:
+        os.kill(pid, signal.SIGKILL)
+    if victim == "zygote":
+        until(lambda: psutil.Process(zygote).status() == psutil.STATUS_ZOMBIE)
+    else:
+        until(lambda: given_up(world.host._idle[ending_of_it]._line))
+    guard = world.start("sh", "-c", "exit 5")
+    ending = guard.wait(20)
+    assert ending is not None
+    assert (ending.exit_code, ending.ended_by) == (5, "exit")
+    assert world.recorded() == ending
+    assert (guard.pid == idle) == (victim == "zygote")
+
+
+def given_up(line: socket.socket) -> bool:
+    """Whether nobody holds the other end any more, neither guard nor zygote."""
+    poll = select.poll()
+    poll.register(line, 0)
+    return any(events & select.POLLHUP for _, events in poll.poll(0))
 
 
 def test_started_names_the_agent_and_its_birth(world: World) -> None:
