@@ -195,6 +195,11 @@ class Objects:
         for one in (self._reader, self._namer, self._differ):
             one.close()
 
+    @property
+    def oid_length(self) -> int:
+        """The bytes of an id."""
+        return self._format.oid_length
+
     # writing
 
     def blob(self, data: bytes) -> str:
@@ -285,6 +290,11 @@ class Objects:
             return [None] * len(names)
         question = b"".join(b"info " + os.fsencode(name) + b"\n" for name in names)
         return self._namer.ask(question, lambda output: [_found(output) for _ in names])
+
+    def have(self, oids: Sequence[str]) -> bool:
+        """Whether all these objects are there themselves, replaced or not."""
+        question = b"".join(b"info %s\n" % oid.encode("ascii") for oid in oids)
+        return all(self._reader.ask(question, lambda output: [_found(output) for _ in oids]))
 
     def compare(self, before: str, after: str) -> bytes:
         """Return the raw differences of two trees, and line counts: see :data:`COMPARING`."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from git_parallel import index as indexes
 from git_parallel import system
 from git_parallel.errors import GitError
 from git_parallel.git import Git, Repository
@@ -36,6 +37,9 @@ _OPERATIONS = {
 _NOT_ADDED = r"^error: (?:'(?P<nested>.*)' does not have a commit checked out|unable to index file '(?P<file>.*)')$"
 
 _MOST_MISSING = 50
+
+_LARGE_INDEX = 1 << 16  # bytes, hundreds of entries: from there on git is as quick
+_SUBMODULE = 0o160000
 
 # With refs that are no files it names "refs/heads/.invalid".
 _HEAD = re.compile(r"(?:ref: (?P<branch>refs/heads/[^.\n][^\n]*)|[0-9a-f]{40,64})\n")
@@ -98,7 +102,7 @@ def look(
     # Named, not found: were the worktree's .git file gone, git would find the repository around it.
     git = Git((f"--git-dir={admin}", f"--work-tree={worktree}"), worktree)
     head = _head(objects, admin) if objects is not None else None
-    return look_at(git, admin, scratch, leave, head or _ask_head(git), thorough=thorough, again=again)
+    return look_at(git, admin, scratch, leave, head or _ask_head(git), thorough=thorough, again=again, objects=objects)
 
 
 def look_at(
@@ -110,14 +114,15 @@ def look_at(
     *,
     thorough: bool = False,
     again: bool = False,
+    objects: Objects | None = None,
 ) -> Look:
     """The same for the worktree that ``git`` works in; ``admin`` is its own git directory, ``head`` its HEAD."""
     head = head or _ask_head(git)
     try:
-        return _look_at(git, admin, scratch, leave, head, thorough=thorough, again=again)
+        return _look_at(git, admin, scratch, leave, head, objects=objects, thorough=thorough, again=again)
     except GitError:
         # `git gc --prune=now` may have taken what was just added; with the index as it was, all is added once more.
-        return _look_at(git, admin, scratch, leave, head, thorough=thorough, again=False)
+        return _look_at(git, admin, scratch, leave, head, objects=objects, thorough=thorough, again=False)
 
 
 class Head(NamedTuple):
@@ -148,7 +153,15 @@ def _head(objects: Objects, admin: str) -> Head | None:
 
 
 def _look_at(
-    git: Git, admin: str, scratch: str, leave: Sequence[str], head: Head, *, thorough: bool, again: bool
+    git: Git,
+    admin: str,
+    scratch: str,
+    leave: Sequence[str],
+    head: Head,
+    *,
+    objects: Objects | None,
+    thorough: bool,
+    again: bool,
 ) -> Look:
     if not again:
         copy_index(os.path.join(admin, "index"), scratch)
@@ -159,7 +172,7 @@ def _look_at(
     added = git.run("add", *words, env=env, ok=(0, 1), quiet=True)
     if leave:  # tracked files of such a name are the repository's own
         git.run("add", "-u", "--sparse", "--ignore-errors", "--", ":/", env=env, ok=(0, 1))
-    tree = git.text("write-tree", env=env)
+    tree = (_tree(objects, scratch) if objects is not None else None) or git.text("write-tree", env=env)
     return Look(
         head=head.commit,
         head_tree=head.tree,
@@ -169,6 +182,21 @@ def _look_at(
         missing=tuple(not_captured(added.stderr)),
         index=scratch,
     )
+
+
+def _tree(objects: Objects, index: str) -> str | None:
+    """Write the tree of a small index, as `git write-tree` does; None where that has to be asked, or would refuse."""
+    data = system.read(index)
+    found = indexes.parse(data, objects.oid_length) if data is not None and len(data) < _LARGE_INDEX else None
+    if found is None:
+        return None
+    entries = found.outermost()
+    if not objects.have([oid for mode, oid in entries.values() if mode != _SUBMODULE]):
+        return None
+    try:
+        return entries[""][1] if "" in entries else objects.tree(entries)
+    except ValueError:  # a path that no tree may have
+        return None
 
 
 Stamp = tuple[int, int, int]

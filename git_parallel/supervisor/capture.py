@@ -269,13 +269,7 @@ def _only_staged(context: Context, job: Job, work: Work, seen: snapshots.Look) -
     own = os.path.join(admin, "index")
     if snapshots.stamp(own) == context.filled.get(job.worker, ()):  # nobody has staged anything
         return None
-    copy = f"{seen.index}.staged.index"  # writing the tree of an index may rewrite that
-    snapshots.copy_index(own, copy)
-    try:
-        tree = snapshots.staged_tree(context.repo.at(job.worktree), copy)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(copy)
+    tree = _staged_tree(context, job, own, seen.index)
     if tree is None or tree in (seen.tree, seen.head_tree):
         return None
     staged = set(snapshots.compared(context.objects, seen.head_tree, tree).paths)
@@ -289,6 +283,17 @@ def _only_staged(context: Context, job: Job, work: Work, seen: snapshots.Look) -
     shown = ", ".join(map(text.one_line, changed[:_MOST_NAMED]))
     work.warnings.append(f"changed after being staged ({shown}): what was staged is kept under {ref}")
     return tree
+
+
+def _staged_tree(context: Context, job: Job, index: str, scratch: str) -> str | None:
+    """The tree of an index, of which a copy beside ``scratch`` is taken: writing its tree may write it anew."""
+    copy = f"{scratch}.staged.index"
+    snapshots.copy_index(index, copy)
+    try:
+        return snapshots.staged_tree(context.repo.at(job.worktree), copy)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(copy)
 
 
 def _keep(context: Context, job: Job, work: Work, seen: snapshots.Look, why: str, *, index_tree: str | None) -> str:
@@ -345,7 +350,7 @@ def settle_after_death(context: Context, job: Job) -> None:
     with contextlib.suppress(FileNotFoundError):  # no index
         if os.stat(os.path.join(admin, "index")).st_mtime_ns > os.stat(scratch).st_mtime_ns:
             return  # somebody has worked there since
-    if snapshots.staged_tree(git, scratch) == head:
+    if _staged_tree(context, job, scratch, scratch) == head:
         snapshots.install_index(admin, scratch)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-import struct
 from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
 
+from git_parallel import index as indexes
 from git_parallel.git import Git
 
 _MOST_FILES = 50_000  # counting on is not worth the wait: a build directory may hold millions
@@ -21,7 +21,6 @@ _KINDS = {
     stat.S_IFCHR: "character device",
 }
 EMPTY = "empty directory"
-_INDEX = struct.Struct(">4sII")  # its signature, version and number of entries (gitformat-index(5))
 
 
 class Size(Struct, frozen=True):
@@ -67,12 +66,8 @@ def nothing(top: str, index: str) -> bool:
     no entries without one (skip-worktree, intent-to-add); a split index counts too few, which only ends in False.
     What is not a plain file, link or filled directory ends the look too, as does a repository inside.
     """
-    try:
-        with open(index, "rb") as file:
-            signature, version, count = _INDEX.unpack(file.read(_INDEX.size))
-    except (OSError, struct.error):  # none is written of an empty worktree
-        return False
-    return (signature, version) == (b"DIRC", 2) and _plain_files(top, count) == count
+    count = indexes.count(index)  # there is no index of an empty worktree
+    return count is not None and _plain_files(top, count) == count
 
 
 def _plain_files(top: str, most: int) -> int | None:

@@ -65,6 +65,7 @@ END = " update-ref -m parallel: run ended"
 
 @pytest.mark.parametrize("at", [CAPTURE, TREE, RECORD, END])
 def test_ctrl_c_while_git_works_for_the_run(repo, tmp_path, slow_git, at):
+    repo.git("config", "index.version", "4" if at == TREE else "2")  # the tree of another than 2 is left to git
     arguments = ("run", "--program", "shell", "--task", "echo work > new")
     with at_terminal.parallel(*arguments, cwd=repo.path, env=slow_git(at)) as person:
         until((tmp_path / "slow/reached").exists, f"git is at{at}")

@@ -9,29 +9,36 @@ from pathlib import Path
 
 import pytest
 
-# git, before which a prune comes once: at the first call with the word $1 after the agent's end.
+# git, before or after which a prune comes once: at the first call with a word after the agent's end.
 SHIM = """#!/bin/sh
+prune() {{ env -u GIT_INDEX_FILE {git} -C {repo} prune --expire=now && echo {when} {word} >>{done}; }}
 for word; do
     if [ "$word" = {word} ] && rm {mark} 2>/dev/null; then
-        env -u GIT_INDEX_FILE {git} -C {repo} prune --expire=now && echo {word} >>{done}
+        [ {when} = after ] || prune
+        {git} "$@"
+        code=$?
+        [ {when} = before ] || prune
+        exit $code
     fi
 done
 exec {git} "$@"
 """
 
 
-@pytest.mark.parametrize("word", ["write-tree", "update-ref"])
-def test_what_a_prune_takes_while_the_end_is_captured_is_written_again(repo, tmp_path, monkeypatch, word):
+@pytest.mark.parametrize("at", ["after add", "before write-tree", "before update-ref"])
+def test_what_a_prune_takes_while_the_end_is_captured_is_written_again(repo, tmp_path, monkeypatch, at):
+    when, word = at.split()
+    repo.git("config", "index.version", "4" if word == "write-tree" else "2")  # the tree of one but 2 is left to git
     programs, mark, done = tmp_path / "programs", tmp_path / "mark", tmp_path / "done"
     programs.mkdir()
     shim = programs / "git"
-    shim.write_text(SHIM.format(word=word, mark=mark, done=done, repo=repo.path, git=shutil.which("git")))
+    shim.write_text(SHIM.format(when=when, word=word, mark=mark, done=done, repo=repo.path, git=shutil.which("git")))
     shim.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     task = f"echo work > work; : > {mark}"
     ran = repo.parallel("run", "--json", "--program", "shell", "--task", task)
     assert ran.returncode == 0, ran.stderr
-    assert done.read_text() == f"{word}\n"
+    assert done.read_text() == f"{at}\n"
     (worker,) = json.loads(ran.stdout)["workers"]
     assert (worker["status"], worker["files_modified"], worker["warnings"]) == ("success", ["work"], [])
     assert repo.git("show", "architect/parallel-1:work") == "work"

@@ -88,7 +88,9 @@ WORKER = (
     "unlink capture.index",
     "journal state ended",
 )
-UNCOMMITTED = {"unlink capture.index.staged.index", "refs wip", "link index.lock", "replace index"}
+UNCOMMITTED = {
+    *("git write-tree", "unlink capture.index.staged.index", "refs wip", "link index.lock", "replace index"),
+}
 
 # While agents wait half way, a checkpoint of one of them (in a thread of the run).
 CHECKPOINT = ("git write-tree", "git add", "refs wip")
