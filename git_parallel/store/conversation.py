@@ -10,6 +10,7 @@ from typing import IO, TypeVar
 
 from git_parallel.errors import ParallelError
 from git_parallel.git import Git
+from git_parallel.signals import uninterrupted
 
 T = TypeVar("T")
 
@@ -17,23 +18,25 @@ T = TypeVar("T")
 class Conversation:
     """Questions to ``git <arguments>`` on its standard input, answers from its output. Threads may share it.
 
-    The process is started by the first question, and anew when it has died. It only reads.
+    The process is started by the first question, and anew when it has died. One that only reads is asked again then;
+    one that ``writes`` may have done it already. That is never killed, either: it ends with its input.
+    What a person types at the terminal is not for it: it goes on, or stops, with us.
     """
 
-    def __init__(self, git: Git, *arguments: str) -> None:
+    def __init__(self, git: Git, *arguments: str, writes: bool = False) -> None:
         self._git = git
         self._arguments = arguments
+        self._writes = writes
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, question: bytes, answer: Callable[[IO[bytes]], T]) -> T:
         """Send a question and return what ``answer`` reads of the output.
 
-        ``answer`` raises EOFError where the output ends too early; with a new process the question is asked once
-        more. Raises ParallelError when git gives no answer.
+        ``answer`` raises EOFError where the output ends too early. Raises ParallelError when git gives no answer.
         """
         with self._lock:
-            for tries_left in (1, 0):
+            for tries_left in (0,) if self._writes else (1, 0):
                 try:
                     return self._ask(question, answer)
                 except (BrokenPipeError, EOFError) as error:
@@ -53,7 +56,8 @@ class Conversation:
     def _ask(self, question: bytes, answer: Callable[[IO[bytes]], T]) -> T:
         if self._process is None:
             pipe = subprocess.PIPE
-            self._process = self._git.start(*self._arguments, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+            with uninterrupted():
+                self._process = self._git.start(*self._arguments, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(question)
@@ -64,9 +68,15 @@ class Conversation:
         process, self._process = self._process, None
         if process is None:
             return
-        process.kill()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        if self._writes:
+            with suppress(OSError):
+                process.stdin.close()
+            process.stdout.read()  # what it says to a closed pipe would end it in the middle of its work
+        else:
+            process.kill()
         process.wait()
         for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
+            with suppress(OSError):
+                pipe.close()

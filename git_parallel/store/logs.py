@@ -7,31 +7,29 @@ from collections.abc import Mapping
 
 from git_parallel.git import Repository
 from git_parallel.layout import logs_ref
-from git_parallel.store import refs
 from git_parallel.store.objects import FILE, Objects
 from git_parallel.store.refs import Update
 
 CAP = 1 << 18  # bytes of head and of tail
 
 
-def kept(repo: Repository, run: str, logs: Mapping[int, str], cap: int = CAP) -> Update:
+def kept(repo: Repository, objects: Objects, run: str, logs: Mapping[int, str], cap: int = CAP) -> Update:
     """Keep head and tail (``cap`` bytes each) of each worker's output as ``<n>/output.log``.
 
     ``logs`` goes from worker to path; a file that does not exist is left out, and workers that were written
     before and are not in ``logs`` stay. Returns what is to be done with the ref that keeps them.
     """
     ref = logs_ref(run)
-    with Objects(repo) as objects, refs.begin_read(repo, ref) as asked:
-        entries = {}
-        for worker, path in logs.items():
-            data = _ends(path, cap)
-            if data is not None:
-                entries[f"{worker}/output.log"] = (FILE, objects.blob(data))
-        before = refs.parse_read(asked.done()).get(ref)
-        tree = objects.edit(objects.read_commit(before)[0] if before else None, entries)
-        message = f"output of run {run}\n\nArchitect-Run: {run}\n"
-        commit = objects.commit(tree, [before] if before else [], message)
-        return Update(ref, commit, before or repo.zero)
+    entries = {}
+    for worker, path in logs.items():
+        data = _ends(path, cap)
+        if data is not None:
+            entries[f"{worker}/output.log"] = (FILE, objects.blob(data))
+    (before,) = objects.resolve(ref)
+    tree = objects.edit(objects.read_commit(before)[0] if before else None, entries)
+    message = f"output of run {run}\n\nArchitect-Run: {run}\n"
+    commit = objects.commit(tree, [before] if before else [], message)
+    return Update(ref, commit, before or repo.zero)
 
 
 def _ends(path: str, cap: int) -> bytes | None:

@@ -169,6 +169,7 @@ def write_chains(
     objects: Objects | None = None,
     tips: Pending | None = None,
     known: Tips | None = None,
+    through: refs.Transactions | None = None,
 ) -> list[list[str]]:
     """Add commits to several records, in one transaction with all their notes and updates; return the ids.
 
@@ -176,7 +177,8 @@ def write_chains(
     A raced ref among the entries' ``updates`` raises RaceError, an unusable repository ParallelError; in
     both cases no ref has moved. With ``worktree``, the reflog of that worktree's HEAD is written too.
     ``ready`` is asked last of all, before a ref moves: what it raises keeps them where they are. ``objects`` are
-    the repository's, where they are open already, ``tips`` what :func:`begin_tips` began. ``known`` is where the
+    the repository's, where they are open already, ``through`` the process for transactions, where there is one, and
+    ``tips`` what :func:`begin_tips` began. ``known`` is where the
     chains' refs and the notes were left by the last call that was given it: most likely they still are there, and the
     transaction says if not.
     """
@@ -202,11 +204,14 @@ def write_chains(
                     ours.append(Update(NOTES, note, seen.get(NOTES) or repo.zero))
             ready()
             try:
-                refs.transaction(repo, [*ours, *theirs], message=message, worktree=worktree)
+                refs.transaction(repo, [*ours, *theirs], message=message, worktree=worktree, through=through)
             except RaceError:
                 if known:
                     known.clear()
-                if attempt + 1 == _ATTEMPTS or _tips(begin_tips(repo, chains), records) == seen:
+                found = _tips(begin_tips(repo, chains), records)
+                if all(found.get(chain.ref) == made[-1] for chain, made in zip(chains, commits, strict=True)):
+                    return commits  # by a git that died before it could tell
+                if attempt + 1 == _ATTEMPTS or found == seen:
                     raise  # not our refs: whoever gave the updates has to read again
                 continue
             if known is not None:

@@ -16,12 +16,14 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import IO
 
 from msgspec import Struct, field
 
 from git_parallel.errors import GitError, MissingError, ParallelError, RaceError
 from git_parallel.git import Completed, Git, Pending, Repository
 from git_parallel.layout import State
+from git_parallel.store.conversation import Conversation
 
 # Polling flock: the first look comes soon, because most holders are done within one git call.
 _FIRST_PAUSE = 0.002
@@ -215,22 +217,64 @@ def parse_read(done: Completed) -> dict[str, str]:
     return {name: oid for oid, _, name in (line.partition(" ") for line in done.lines)}
 
 
-def transaction(repo: Repository, updates: Sequence[Update], *, message: str = "", worktree: str | None = None) -> None:
+class Transactions:
+    """One ``git update-ref`` for many transactions, of a process that makes them often. Threads may share it.
+
+    ``message`` goes to the reflogs.
+    """
+
+    def __init__(self, repo: Repository, message: str) -> None:
+        arguments = (*_PATIENCE, "update-ref", "-m", message, "--stdin", "-z")
+        self._conversation = Conversation(repo.common, *arguments, writes=True)
+
+    def make(self, updates: Sequence[Update], zero: str) -> bool:
+        """Make all the updates; False when it is not known what came of them. Another git says why."""
+        try:
+            self._conversation.ask(_commands(updates, zero), _made)
+        except ParallelError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Let the process go."""
+        self._conversation.close()
+
+
+def _made(output: IO[bytes]) -> None:
+    for step in (b"start", b"prepare", b"commit"):
+        if output.readline() != step + b": ok\n":
+            raise EOFError
+
+
+def transaction(
+    repo: Repository,
+    updates: Sequence[Update],
+    *,
+    message: str = "",
+    worktree: str | None = None,
+    through: Transactions | None = None,
+) -> None:
     """Make all the updates or none, in one ``git update-ref``.
 
-    ``message`` goes to the reflogs; with ``worktree``, the reflog of that worktree's HEAD is written too.
+    ``message`` goes to the reflogs; with ``worktree``, the reflog of that worktree's HEAD is written too. ``through``
+    is the process for it where there is one, with a message of its own; should it die, what it has done is a race.
     Raises RaceError when a ref is not at its ``old`` value, MissingError when a new one is not there, else GitError.
     """
     if not updates:
         return
+    if through is not None and through.make(updates, repo.zero):
+        return
     git: Git = repo.common if worktree is None else repo.at(worktree)
-    commands = ["start", *(_command(update, repo.zero) for update in updates), "prepare", "commit"]
-    stdin = os.fsencode("".join(f"{command}\0" for command in commands))
     said = ("-m", message) if message else ()
     try:
-        git.run(*_PATIENCE, "update-ref", *said, "--stdin", "-z", stdin=stdin, quiet=True)
+        git.run(*_PATIENCE, "update-ref", *said, "--stdin", "-z", stdin=_commands(updates, repo.zero), quiet=True)
     except GitError as error:
         raise _explain(error) from error
+
+
+def _commands(updates: Sequence[Update], zero: str) -> bytes:
+    commands = ["start", *(_command(update, zero) for update in updates), "prepare", "commit"]
+    return os.fsencode("".join(f"{command}\0" for command in commands))
 
 
 def _command(update: Update, zero: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from git_parallel.plan.model import Result
 from git_parallel.store import logs, record, refs
-from git_parallel.supervisor import files
 from git_parallel.supervisor.context import Context
 
 
@@ -16,13 +15,14 @@ def close_record(context: Context, results: dict[int, Result]) -> None:
         counts[result.status] = counts.get(result.status, 0) + 1
     summary = ", ".join(f"{number} {status}" for status, number in sorted(counts.items()))
     with refs.locked(context.repo):
-        output = logs.kept(context.repo, spec.run, {number: context.files.worker(number).log for number in results})
-        record.write(
-            context.repo,
-            spec.run,
-            {"events.jsonl": files.read(context.files.journal) or b""},
-            subject=f"run ended: {summary}",
-            trailers=[("Architect-Event", "run-ended"), ("Architect-State", "ended")],
-            updates=[output],
-            known=context.recorder.tips,
+        output = logs.kept(
+            context.repo, context.objects, spec.run, {number: context.files.worker(number).log for number in results}
+        )
+        context.recorder.submit(
+            record.Entry(
+                changes={},
+                subject=f"run ended: {summary}",
+                trailers=[("Architect-Event", "run-ended"), ("Architect-State", "ended")],
+                updates=[output],
+            )
         )

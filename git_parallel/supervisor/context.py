@@ -108,7 +108,7 @@ def prepare(
         spec=spec,
         files=run,
         journal=journal,
-        recorder=Recorder(repo, spec.run, lambda: files.read(run.journal) or b"", objects, tips or {}),
+        recorder=Recorder(repo, spec.run, lambda: files.read(run.journal) or b"", objects, tips),
         objects=objects,
         host=host,
         preset=presets.settled(presets.from_data(spec.preset), spec.terminal),

@@ -392,6 +392,7 @@ class Supervisor:
             return
         finally:
             context.host.close()
+            context.recorder.close()
             context.objects.close()
         context.journal.close()
         self.held.release()

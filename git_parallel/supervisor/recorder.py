@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from git_parallel.errors import ParallelError
 from git_parallel.git import Repository
-from git_parallel.store import record
+from git_parallel.store import record, refs
 from git_parallel.store.objects import Objects
 
 
@@ -23,20 +23,33 @@ class _Waiting(Struct):
     done: bool = False
 
 
-class Recorder(Struct):
+class Recorder:
     """Combines record writes of one run. ``events`` returns the journal's bytes, which every record carries.
 
-    ``tips`` is where the last write left the refs, which this process alone moves as a rule.
+    ``tips`` is where the last write left the refs, which this process alone moves as a rule. :meth:`close` it.
     """
 
-    repo: Repository
-    run: str
-    events: Callable[[], bytes]
-    objects: Objects | None = None
-    tips: record.Tips = field(default_factory=dict)
-    _pending: list[_Waiting] = field(default_factory=list)
-    _list: threading.Lock = field(default_factory=threading.Lock)
-    _writing: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(
+        self,
+        repo: Repository,
+        run: str,
+        events: Callable[[], bytes],
+        objects: Objects | None = None,
+        tips: record.Tips | None = None,
+    ) -> None:
+        self.repo = repo
+        self.run = run
+        self.events = events
+        self.objects = objects
+        self.tips = tips or {}
+        self._transactions = refs.Transactions(repo, f"parallel: workers of {run}")
+        self._pending: list[_Waiting] = []
+        self._list = threading.Lock()
+        self._writing = threading.Lock()
+
+    def close(self) -> None:
+        """Let go what it keeps."""
+        self._transactions.close()
 
     def submit(self, entry: record.Entry) -> None:
         """Write ``entry``; returns once it is recorded.
@@ -57,7 +70,7 @@ class Recorder(Struct):
     def _write(self, batch: list[_Waiting]) -> None:
         try:
             chain = record.run_chain(self.run, self._entries(batch))
-            record.write_chains(self.repo, [chain], objects=self.objects, known=self.tips)
+            record.write_chains(self.repo, [chain], objects=self.objects, known=self.tips, through=self._transactions)
         except ParallelError as error:
             if len(batch) == 1:
                 batch[0].error = error

@@ -87,6 +87,7 @@ def _recover(repo: Repository, run: str, run_files: RunFiles) -> dict[int, Resul
         _notify(context)
     finally:
         context.host.close()
+        context.recorder.close()
         context.objects.close()
         context.journal.close()
     return results

@@ -10,6 +10,7 @@ from runs_on_disk import RUN, read_until, start_run
 
 from git_parallel.git import Repository
 from git_parallel.store import logs, refs
+from git_parallel.store.objects import Objects
 
 RAW = b"one\r\n\xff\xfe\x00 two\x1b[31m\n no newline at the end"
 
@@ -66,7 +67,8 @@ def test_a_worker_that_has_not_started_has_no_output(repo) -> None:
 def test_output_whose_file_is_gone_comes_from_git(repo) -> None:
     run = start_run(repo.path, "one").ended(1).output(1, RAW).finish().record()
     where = Repository.discover(str(repo.path))
-    refs.transaction(where, [logs.kept(where, RUN, {1: run.files.worker(1).log})])
+    with Objects(where) as objects:
+        refs.transaction(where, [logs.kept(where, objects, RUN, {1: run.files.worker(1).log})])
     run.forget()
     done = log(repo, "1")
     assert (done.returncode, done.stdout) == (0, RAW)

@@ -59,23 +59,41 @@ def ended(repo) -> dict:
 DONE = {"status": "success", "reason": "done", "files_modified": ["new"]}
 CAPTURE = " add -A "
 TREE = " write-tree"
-RECORD = " update-ref -m parallel: worker 1"
-END = " update-ref -m parallel: run ended"
+RECORD = " update-ref -m parallel: workers of "  # the first of the transactions
 
 
-@pytest.mark.parametrize("at", [CAPTURE, TREE, RECORD, END])
+@pytest.mark.parametrize("at", [CAPTURE, TREE, RECORD])
 def test_ctrl_c_while_git_works_for_the_run(repo, tmp_path, slow_git, at):
     repo.git("config", "index.version", "4" if at == TREE else "2")  # the tree of another than 2 is left to git
     arguments = ("run", "--program", "shell", "--task", "echo work > new")
     with at_terminal.parallel(*arguments, cwd=repo.path, env=slow_git(at)) as person:
         until((tmp_path / "slow/reached").exists, f"git is at{at}")
         person.type("\x03")
-        if at != END:  # where nobody listens any more
-            person.wait("stopping: workers get time to end")
+        person.wait("stopping: workers get time to end")
         (tmp_path / "slow/go").touch()
-        assert person.end() == (0 if at == END else 130)
+        assert person.end() == 130
     assert ended(repo) == DONE
     assert repo.git("show", "architect/parallel-1:new") == "work"
+
+
+LOCKS_THE_END = "echo work > new; mkdir -p {0}; : > {0}/$GIT_PARALLEL_RUN.lock"
+
+
+@pytest.mark.parametrize("how", ["Ctrl-C", "hang-up"])
+def test_what_comes_while_git_writes_the_last_record(repo, how):
+    logs = repo.path / ".git/refs/architect/logs"
+    with at_terminal.parallel(
+        *("run", "--program", "shell", "--task", LOCKS_THE_END.format(logs)), cwd=repo.path, env={}
+    ) as person:
+        until(lambda: any(b"run-ended" in one.read_bytes() for one in repo.path.rglob("journal.jsonl")), "it ends")
+        if how == "Ctrl-C":  # to which nobody listens any more
+            person.type("\x03")
+        else:
+            os.killpg(os.tcgetpgrp(person.descriptor), signal.SIGHUP)  # as the system does
+        (lock,) = logs.iterdir()
+        lock.unlink()
+        assert person.end() == 0
+    assert ended(repo) == DONE
 
 
 def test_ctrl_c_while_git_fills_a_worktree(repo, tmp_path, slow_git):
@@ -89,7 +107,7 @@ def test_ctrl_c_while_git_fills_a_worktree(repo, tmp_path, slow_git):
     assert ended(repo) == {"status": "cancelled", "reason": "interrupted", "files_modified": []}
 
 
-@pytest.mark.parametrize("at", [CAPTURE, RECORD, END])
+@pytest.mark.parametrize("at", [CAPTURE, RECORD])
 def test_a_terminal_that_is_closed_while_git_works_for_the_run(repo, tmp_path, slow_git, at):
     arguments = ("run", "--program", "shell", "--task", "echo work > new")
     with at_terminal.parallel(*arguments, cwd=repo.path, env=slow_git(at)) as person:

@@ -48,6 +48,15 @@ def test_it_is_started_anew_when_it_has_died(talk):
     assert talk._process.pid != first.pid
 
 
+@pytest.mark.parametrize("typed", [signal.SIGINT, signal.SIGTSTP, signal.SIGHUP])
+def test_what_a_person_types_at_the_terminal_is_not_for_it(talk, typed):
+    assert talk.ask(b"HEAD\n", line) == b"commit\n"
+    first = talk._process
+    os.kill(first.pid, typed)
+    assert talk.ask(b"HEAD^{tree}\n", line) == b"tree\n"
+    assert talk._process is first
+
+
 def test_what_never_answers_is_an_error_and_nothing_stays(where):
     with pytest.raises(ParallelError, match="git cat-file --no-such-option gives no answer"):
         Conversation(where.common, "cat-file", "--no-such-option").ask(b"HEAD\n", line)

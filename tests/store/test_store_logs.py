@@ -6,6 +6,7 @@ import pytest
 
 from git_parallel.errors import RaceError
 from git_parallel.store import logs, refs
+from git_parallel.store.objects import Objects
 from git_parallel.store.record import write
 
 RUN = "20261129T165000Z-7f3a"
@@ -18,7 +19,8 @@ def where(both, opened):
 
 
 def write_logs(where, run, paths, **options):
-    update = logs.kept(where, run, paths, **options)
+    with Objects(where) as objects:
+        update = logs.kept(where, objects, run, paths, **options)
     refs.transaction(where, [update])
     return update.new
 

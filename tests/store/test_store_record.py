@@ -12,8 +12,8 @@ from git_parallel.plan.model import Job, Limits, Result, RunSpec, Task, encode
 from git_parallel.store import notes, record, refs
 from git_parallel.store.objects import Objects
 from git_parallel.store.reading import parse_counts, parse_trailers
-from git_parallel.store.record import Entry, list_runs, read, write, write_many
-from git_parallel.store.refs import Update
+from git_parallel.store.record import Entry, list_runs, read, run_chain, write, write_chains, write_many
+from git_parallel.store.refs import Transactions, Update
 
 RUN = "20261129T165000Z-7f3a"
 REF = f"refs/architect/runs/{RUN}"
@@ -531,3 +531,26 @@ def test_a_raced_update_of_the_callers_is_the_callers(both, where, head):
         write(where, RUN, {"b": b"2"}, subject="two", updates=[Update("refs/heads/work", head, where.zero)], known=tips)
     write(where, RUN, {"b": b"2"}, subject="two", known=tips)
     assert refs.read(where, REF) == {REF: tips[REF]}
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
+def test_a_git_that_dies_before_or_after_it_has_written(both, where, head, monkeypatch, done):
+    through = Transactions(where, "parallel")
+    asked = through._conversation._ask
+
+    def killed(question, answer):
+        if done:
+            asked(question, answer)
+        raise EOFError
+
+    first = [Entry(changes={"a": b"1"}, subject="first")]
+    write_chains(where, [run_chain(RUN, first)], through=through)
+    monkeypatch.setattr(through._conversation, "_ask", killed)
+    notes, moves = {head: "told"}, [Update("refs/heads/side", head, where.zero)]
+    second = [Entry(changes={"a": b"2"}, subject="second", notes=notes, updates=moves)]
+    ((oid,),) = write_chains(where, [run_chain(RUN, second)], through=through)
+    through.close()
+    assert both.git("log", "--format=%s", REF).splitlines() == ["second", "first"]
+    assert both.git("rev-parse", REF) == oid
+    assert both.git("rev-parse", "refs/heads/side") == head
+    assert both.git("notes", "--ref=architect", "show", head) == "told"

@@ -13,7 +13,7 @@ import pytest
 from git_parallel.errors import GitError, ParallelError, RaceError
 from git_parallel.layout import State
 from git_parallel.store import refs
-from git_parallel.store.refs import Update, locked, read, read_below, transaction
+from git_parallel.store.refs import Transactions, Update, locked, read, read_below
 
 HOLD = """
 import sys
@@ -188,7 +188,25 @@ def head(both):
     return both.git("rev-parse", "HEAD")
 
 
-def test_creates_moves_and_deletes_in_one_step(both, where, head):
+@pytest.fixture(params=["alone", "through one git"])
+def transaction(request, where):
+    """A transaction, by a git of its own or by one that makes many."""
+    if request.param == "alone":
+        yield refs.transaction
+    else:
+        through: list[Transactions] = []  # made by the first, when the test has set the scene
+
+        def transaction(repo, updates):
+            if not through:
+                through.append(Transactions(where, "parallel"))
+            refs.transaction(repo, updates, through=through[0])
+
+        yield transaction
+        for one in through:
+            one.close()
+
+
+def test_creates_moves_and_deletes_in_one_step(both, where, transaction, head):
     second = both.commit("second")
     transaction(where, [Update("refs/heads/a", head, where.zero), Update("refs/heads/b", head, where.zero)])
     transaction(where, [Update("refs/heads/a", second, head), Update("refs/heads/b", None, head)])
@@ -196,7 +214,7 @@ def test_creates_moves_and_deletes_in_one_step(both, where, head):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_ref_that_is_elsewhere_is_a_race_and_nothing_moves(both, where, head, packed):
+def test_a_ref_that_is_elsewhere_is_a_race_and_nothing_moves(both, where, transaction, head, packed):
     second = both.commit("second")
     both.git("update-ref", "refs/x/taken", second)
     if packed:
@@ -215,7 +233,7 @@ def test_a_ref_that_is_elsewhere_is_a_race_and_nothing_moves(both, where, head, 
     assert read_below(where, "refs/x") == {"refs/x/taken": second}
 
 
-def test_without_an_old_value_nothing_is_expected(both, where, head):
+def test_without_an_old_value_nothing_is_expected(both, where, transaction, head):
     second = both.commit("second")
     transaction(where, [Update("refs/x/a", head, None)])
     transaction(where, [Update("refs/x/a", second, None), Update("refs/x/missing", None, None)])
@@ -224,7 +242,7 @@ def test_without_an_old_value_nothing_is_expected(both, where, head):
     assert read_below(where, "refs/x") == {}
 
 
-def test_a_ref_that_must_stay_where_it_is_is_looked_at_and_not_written(both, where, head):
+def test_a_ref_that_must_stay_where_it_is_is_looked_at_and_not_written(both, where, transaction, head):
     both.git("branch", "still")
     both.git("checkout", "-q", "still")
     before = both.git("reflog", "show", "--format=%H %gs", "HEAD")
@@ -236,7 +254,7 @@ def test_a_ref_that_must_stay_where_it_is_is_looked_at_and_not_written(both, whe
     assert read(where, "refs/heads/still", "refs/heads/newer") == {"refs/heads/still": moved}
 
 
-def test_a_directory_where_a_ref_should_be_is_no_race(both, where, head):
+def test_a_directory_where_a_ref_should_be_is_no_race(both, where, transaction, head):
     both.git("update-ref", "refs/x/a", head)
     with pytest.raises(GitError) as caught:
         transaction(where, [Update("refs/x/a/b", head, where.zero)])
@@ -244,14 +262,14 @@ def test_a_directory_where_a_ref_should_be_is_no_race(both, where, head):
     assert "same name" in caught.value.hints[0]
 
 
-def test_a_broken_ref_is_no_race(both, where, head):
+def test_a_broken_ref_is_no_race(both, where, transaction, head):
     (both.path / ".git/refs/x").mkdir()
     (both.path / ".git/refs/x/a").write_text("not an id\n")
     with pytest.raises(GitError, match="reference broken"):
         transaction(where, [Update("refs/x/a", head, head)])
 
 
-def test_a_lock_left_by_a_dead_git_says_which_file(both, where, head, monkeypatch):
+def test_a_lock_left_by_a_dead_git_says_which_file(both, where, transaction, head, monkeypatch):
     monkeypatch.setattr(refs, "_PATIENCE", ("-c", "core.filesRefLockTimeout=0"))
     (both.path / ".git/refs/heads/main.lock").touch()
     with pytest.raises(GitError, match=r"refs/heads/main\.lock': File exists") as caught:
@@ -259,7 +277,7 @@ def test_a_lock_left_by_a_dead_git_says_which_file(both, where, head, monkeypatc
     assert "remove that file" in caught.value.hints[0]
 
 
-def test_a_ref_locked_for_a_moment_is_waited_for(both, where, head):
+def test_a_ref_locked_for_a_moment_is_waited_for(both, where, transaction, head):
     lock = both.path / ".git/refs/heads/main.lock"
     lock.touch()
     timer = threading.Timer(0.5, lock.unlink)
@@ -269,7 +287,7 @@ def test_a_ref_locked_for_a_moment_is_waited_for(both, where, head):
     assert read(where, "refs/heads/main") == {}
 
 
-def test_deleting_a_symbolic_branch_leaves_the_branch_it_names(both, where, head):
+def test_deleting_a_symbolic_branch_leaves_the_branch_it_names(both, where, transaction, head):
     both.git("symbolic-ref", "refs/heads/alias", "refs/heads/main")
     transaction(where, [Update("refs/heads/alias", None, head)])
     assert read_below(where, "refs/heads") == {"refs/heads/main": head}
@@ -279,12 +297,12 @@ def test_the_reflogs_tell_what_was_done(both, where, head, tmp_path):
     both.git("worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
     second = both.commit("second")
     move = [Update("refs/heads/side", second, head)]
-    transaction(where, move, message="parallel: capture", worktree=str(tmp_path / "side"))
+    refs.transaction(where, move, message="parallel: capture", worktree=str(tmp_path / "side"))
     assert both.git("reflog", "-1", "--format=%gs", "refs/heads/side") == "parallel: capture"
     assert both.git("reflog", "-1", "--format=%gs", "HEAD", cwd=tmp_path / "side") == "parallel: capture"
 
 
-def test_no_hook_of_the_repository_runs(both, where, head, tmp_path):
+def test_no_hook_of_the_repository_runs(both, where, transaction, head, tmp_path):
     hook = both.write(".git/hooks/reference-transaction", f"#!/bin/sh\necho ran >>'{tmp_path}/ran'\nexit 1\n")
     hook.chmod(0o755)
     transaction(where, [Update("refs/heads/a", head, where.zero)])
@@ -297,3 +315,63 @@ def test_reads_exact_names_only(both, where, head):
     assert read(where) == {}
     assert read_below(where, "refs/x/a") == {"refs/x/a/b": head}
     assert read_below(where) == {}
+
+
+# --- one git for many transactions
+
+
+@pytest.fixture
+def through(where):
+    made = Transactions(where, "parallel: all of them")
+    yield made
+    made.close()
+
+
+def git_of(through):
+    return through._conversation._process
+
+
+def test_one_git_makes_all_transactions_and_tells_the_reflogs(both, where, head, through):
+    second = both.commit("second")
+    refs.transaction(where, [Update("refs/heads/a", head, where.zero)], through=through)
+    first = git_of(through)
+    refs.transaction(where, [Update("refs/heads/a", second, head), Update("HEAD", second, second)], through=through)
+    assert read(where, "refs/heads/a") == {"refs/heads/a": second}
+    assert git_of(through) is first
+    assert both.git("reflog", "-1", "--format=%gs", "refs/heads/a") == "parallel: all of them"
+    through.close()
+    assert first.returncode == 0
+
+
+def test_a_race_is_told_as_ever_and_the_next_transaction_is_made(where, head, through):
+    with pytest.raises(RaceError):
+        refs.transaction(where, [Update("refs/heads/main", head, where.zero)], through=through)
+    refs.transaction(where, [Update("refs/heads/a", head, where.zero)], through=through)
+    assert read(where, "refs/heads/a") == {"refs/heads/a": head}
+
+
+def test_a_git_that_was_killed_is_replaced(both, where, head, through):
+    refs.transaction(where, [Update("refs/heads/a", head, where.zero)], through=through)
+    git_of(through).kill()
+    git_of(through).wait()
+    second = both.commit("second")
+    refs.transaction(where, [Update("refs/heads/a", second, head)], through=through)
+    assert both.git("reflog", "--format=%H", "refs/heads/a").split() == [second, head]
+
+
+def test_what_it_has_begun_it_brings_to_its_end(both, where, head, through, monkeypatch):
+    """Whatever happens to us meanwhile; killed, it would leave locks."""
+    lock = both.write(".git/refs/heads/b.lock", "")
+    free = threading.Timer(0.3, lock.unlink)
+
+    def interrupted(output):
+        assert output.readline() == b"start: ok\n"
+        free.start()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(refs, "_made", interrupted)
+    changes = [Update("refs/heads/a", head, where.zero), Update("refs/heads/b", head, where.zero)]
+    with pytest.raises(KeyboardInterrupt):
+        refs.transaction(where, changes, through=through)
+    assert read_below(where, "refs/heads/a", "refs/heads/b") == {"refs/heads/a": head, "refs/heads/b": head}
+    assert [str(one) for one in (both.path / ".git").rglob("*.lock") if "architect" not in str(one)] == []

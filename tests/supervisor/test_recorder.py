@@ -43,7 +43,9 @@ def together(recorder, entries):
 @pytest.fixture
 def recorder(repo):
     asked = iter(range(1, 10))
-    return Recorder(Repository.discover(str(repo.path)), RUN, lambda: b"%d\n" % next(asked))
+    made = Recorder(Repository.discover(str(repo.path)), RUN, lambda: b"%d\n" % next(asked))
+    yield made
+    made.close()
 
 
 def entry(number, **more):

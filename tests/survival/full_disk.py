@@ -56,12 +56,12 @@ def supervisor() -> None:
     """Fill the disk of a supervisor: its own writes, and those of the git commands that it starts."""
     from git_parallel.errors import GitError
     from git_parallel.git import Git
-    from git_parallel.store import snapshots
+    from git_parallel.store import refs, snapshots
     from git_parallel.supervisor import host
 
     fill()
     host._ZYGOTE = os.path.abspath(__file__)
-    run, copy = Git.run, snapshots.copy_index
+    run, make, copy = Git.run, refs.Transactions.make, snapshots.copy_index
 
     def ran(git: Any, *arguments: str, **options: Any) -> Any:
         if full() and {"add", "update-ref", "write-tree", "worktree", "read-tree"} & set(arguments):
@@ -73,6 +73,10 @@ def supervisor() -> None:
             raise no_space(target)
         copy(source, target)
 
+    def made(own: Any, *arguments: Any) -> bool:
+        return not full() and make(own, *arguments)
+
+    refs.Transactions.make = made  # type: ignore[method-assign]
     Git.run = ran  # type: ignore[method-assign]
     snapshots.copy_index = copied
 

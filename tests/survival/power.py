@@ -32,15 +32,21 @@ KINDS = {"objects": "loose-object", "refs": "reference", "index": "index"}
 def noting_syncs() -> None:
     """Put a name to every step of this process, and note what it and the git commands that it starts write through."""
     from git_parallel.git import Git
+    from git_parallel.store import refs
     from git_parallel.supervisor import host
 
     steps.Supervisor().wrap()
     steps.note_syncs()
-    run, start = Git.run, host.GuardHost.start
+    run, make, start = Git.run, refs.Transactions.make, host.GuardHost.start
 
     def ran(git: Any, *arguments: str, **options: Any) -> Any:
         note_git(set(arguments), list(git._argv(arguments, options.get("hooks", False))))
         return run(git, *arguments, **options)
+
+    def made(own: Any, *arguments: Any) -> bool:
+        conversation = own._conversation
+        note_git({"update-ref"}, list(conversation._git._argv(conversation._arguments, False)))
+        return make(own, *arguments)
 
     def started(own: Any, spec: Any) -> Any:
         names = [name for name in spec.env if name.startswith("GIT_CONFIG_KEY_")]
@@ -48,6 +54,7 @@ def noting_syncs() -> None:
         note_git({"add", "update-ref", "read-tree"}, [f"{key}={value}" for key, value in pairs.items()])
         return start(own, spec)
 
+    refs.Transactions.make = made  # type: ignore[method-assign]
     Git.run = ran  # type: ignore[method-assign]
     host.GuardHost.start = started  # type: ignore[method-assign]
 

@@ -146,11 +146,16 @@ class Supervisor:
     def wrap(self) -> None:
         """Wrap every seam of this process."""
         from git_parallel.git import Git
+        from git_parallel.store import refs
         from git_parallel.supervisor import host, journal
+
+        def made(_own: Any, updates: Any, zero: str) -> tuple[str, int]:
+            return f"refs {_transaction(refs._commands(updates, zero))}", _who()
 
         around = self.reach.around
         journal.Journal.append = around(journal.Journal.append, _event)  # type: ignore[method-assign]
         Git.run = around(Git.run, _git)  # type: ignore[method-assign]
+        refs.Transactions.make = around(refs.Transactions.make, made)  # type: ignore[method-assign]
         for name in ("mkdir", "rename", "replace", "unlink", "rmdir", "symlink", "link"):
             setattr(os, name, around(getattr(os, name), _system(name)))
         os.open = around(os.open, _created)
@@ -223,18 +228,17 @@ def _git(_git: Any, *arguments: str, **options: Any) -> tuple[str, int] | None:
     if words[0] in _READING or tuple(words[:2]) in _QUIET or (words[0] == "config" and "--get-regexp" in words):
         return None
     if words[0] == "update-ref":
-        return f"refs {_transaction(words, options.get('stdin') or b'')}", _who()
+        return f"refs {_transaction(options.get('stdin') or b'')}", _who()
     return f"git {' '.join(words[:2]) if words[0] == 'worktree' else words[0]}", _who()
 
 
-def _transaction(words: list[str], stdin: bytes) -> str:
+def _transaction(stdin: bytes) -> str:
     """What a transaction is about: the run's record, or else the kinds of its refs."""
     names = [os.fsdecode(name) for name in re.findall(rb"(?:update|delete|verify) (refs/[^\0]+)", stdin)]
     kinds = {name.split("/")[2 if name.startswith("refs/architect/") else 1] for name in names}
     if "runs" not in kinds:
         return "+".join(sorted(kinds))
-    said = words[words.index("-m") + 1] if "-m" in words else ""
-    if "run ended" in said:
+    if "logs" in kinds:
         return "ended"
     new = re.search(rb"update refs/architect/runs/[^\0]*\0[^\0]*\0(?:0{40}|0{64})\0", stdin)
     return "begin" if new else "record"
