@@ -15,6 +15,7 @@ from typing import NoReturn
 gc.set_threshold(50_000, 20, 20)
 
 _NOT_ASKED = {"-h", "--help", "--version", "help", "demo"}
+_NOT_STARTED = {"-n", "--dry-run", "--detach"}
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -30,11 +31,23 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     from git_parallel import git  # noqa: PLC0415
 
     git.ask_ahead()
-    from git_parallel.cli import run  # noqa: PLC0415 (while git looks)
+    starts_workers = _starts_workers(words)
+    if starts_workers:
+        from git_parallel.supervisor import ahead  # noqa: PLC0415 (while git looks)
+
+        ahead.begin()
+    from git_parallel.cli import run  # noqa: PLC0415 (while git looks, or the guards' host gets ready)
 
     code = run(words)
     git.drop_ahead()
+    if starts_workers:
+        ahead.drop()
     _leave(code)
+
+
+def _starts_workers(words: Sequence[str]) -> bool:
+    """Whether this most likely is a run that this process supervises: a wrong guess costs some time, no more."""
+    return (words[0] == "run" or " " in words[0]) and _NOT_STARTED.isdisjoint(words)
 
 
 def cleanup() -> NoReturn:

@@ -112,19 +112,23 @@ def command(
     prompts = _prompts(words, tasks, task_files)
     if until is not None:
         flags["halt"] = _until(until, flags.get("halt"))
-    repo = Repository.discover()
-    repo.ask_settings()
-    with ExitStack() as begun:
-        looking = begun.enter_context(surroundings.Looking(repo))
-        # Not needed for -h, and git and the guards' host get ready meanwhile.
-        from git_parallel.supervisor.ahead import Ahead  # noqa: PLC0415
+    # Not needed for -h.
+    from git_parallel.supervisor import ahead  # noqa: PLC0415
 
-        ahead = None if dry_run or detach else begun.enter_context(Ahead(repo))
+    with ExitStack() as begun:
+        early = ahead.take()
+        if early is not None:
+            begun.enter_context(early)
+        repo = early.repo if early is not None else Repository.discover()
+        repo.ask_settings()
+        looking = begun.enter_context(surroundings.Looking(repo))
+        if early is None and not (dry_run or detach):  # the guards' host gets ready meanwhile, as does git
+            early = begun.enter_context(ahead.Ahead(repo))
         from git_parallel.cli import _supervise, _trust  # noqa: PLC0415
         from git_parallel.render import terminal  # noqa: PLC0415
         from git_parallel.supervisor import recover, start  # noqa: PLC0415
 
-        if ahead is not None:
+        if early is not None:
             _supervise.prepare()
         config = load(repo, flags, config_file)
         typed = config.workers if config.layer("workers") == "flag" else None
@@ -137,7 +141,7 @@ def command(
             base=base,
             with_changes=with_changes,
             allow_empty=allow_empty,
-            ahead=ahead,
+            ahead=early,
         )
         draft = start.plan_run(repo, request, looking)
         if not quiet:

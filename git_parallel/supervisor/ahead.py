@@ -1,7 +1,10 @@
-"""What takes a run a while to get ready, begun while the command still finds out what is to be run."""
+"""What takes a run a while to get ready, begun while the command line is loaded and finds out what is to be run."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from git_parallel.errors import ParallelError
 from git_parallel.git import Repository
 from git_parallel.layout import State
 from git_parallel.supervisor import view
@@ -13,6 +16,7 @@ class Ahead:
 
     def __init__(self, repo: Repository) -> None:
         state = State(repo.common_dir)
+        self.repo = repo
         self.run = view.fresh_id(state)
         self.host = guard_host(state.run(self.run))
 
@@ -21,3 +25,26 @@ class Ahead:
 
     def __exit__(self, *exception: object) -> None:
         self.host.close()
+
+
+_begun: Ahead | None = None
+
+
+def begin() -> None:
+    """Begin it, as it seems that there will be a run."""
+    global _begun  # noqa: PLW0603 (there is one process, and one run)
+    with suppress(ParallelError, OSError):  # whoever needs it hears of it
+        _begun = Ahead(Repository.discover())
+
+
+def take() -> Ahead | None:
+    """Return what was begun, if it was; the caller's from now on."""
+    global _begun
+    begun, _begun = _begun, None
+    return begun
+
+
+def drop() -> None:
+    """End what nobody has taken."""
+    if (begun := take()) is not None:
+        begun.host.close()

@@ -1,0 +1,81 @@
+"""The guards' host starts before the command line is read: nothing is left of it where there is no run after all."""
+
+from __future__ import annotations
+
+import os
+
+import psutil
+import pytest
+
+from git_parallel.__main__ import _starts_workers
+from git_parallel.git import Repository
+from git_parallel.supervisor import ahead
+
+
+def hosts(top) -> list[int]:
+    """The processes that are guards, or their host, for runs in this repository."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("GIT_PARALLEL_GUARDS", "").startswith(f"{top}{os.sep}"):
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["run", "--task", "x"], True),
+        (["fix the login test", "--models", "a,b"], True),
+        (["run", "--task", "x", "-n"], False),
+        (["run", "--dry-run", "fix it"], False),
+        (["run", "--detach", "fix it"], False),
+        (["status"], False),
+        (["staus"], False),
+    ],
+)
+def test_a_run_is_known_by_its_words(words, expected):
+    assert _starts_workers(words) is expected
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("run", "--no-such-option"), 2, "No such option"),
+        (("run", "--workers", "0", "--task", "x"), 2, "workers"),
+        (("a task", "--program", "no-such-program"), 2, "no-such-program"),
+        (("run",), 2, "no task was given"),
+        (("run", "-qn", "--program", "shell", "--task", "x"), 0, ""),
+    ],
+)
+def test_nothing_is_left_where_no_worker_starts(repo, words, code, said):
+    done = repo.parallel(*words)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert hosts(repo.path) == []
+    assert not (repo.path / ".git/architect").exists()
+
+
+def test_outside_of_a_repository_the_error_is_the_usual_one(repo, tmp_path):
+    done = repo.parallel("run", "--task", "x", cwd=tmp_path)
+    assert done.returncode == 128
+    assert done.stderr.startswith("fatal: not a git repository")
+
+
+def test_what_was_begun_is_taken_once_or_dropped(repo, monkeypatch):
+    monkeypatch.chdir(repo.path)
+    ahead.begin()
+    (host,) = hosts(repo.path)
+    taken = ahead.take()
+    assert (taken.host.pid, taken.repo, ahead.take()) == (host, Repository.discover(), None)
+    ahead.drop()  # nobody's any more
+    assert hosts(repo.path) == [host]
+    with taken:
+        pass
+    assert hosts(repo.path) == []
+    ahead.begin()
+    assert len(hosts(repo.path)) == 1
+    ahead.drop()
+    assert hosts(repo.path) == []
