@@ -266,8 +266,9 @@ def transaction(
         return
     git: Git = repo.common if worktree is None else repo.at(worktree)
     said = ("-m", message) if message else ()
+    patience = _PATIENCE if through is None else ()  # the other has waited already
     try:
-        git.run(*_PATIENCE, "update-ref", *said, "--stdin", "-z", stdin=_commands(updates, repo.zero), quiet=True)
+        git.run(*patience, "update-ref", *said, "--stdin", "-z", stdin=_commands(updates, repo.zero), quiet=True)
     except GitError as error:
         raise _explain(error) from error
 

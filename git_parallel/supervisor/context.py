@@ -17,7 +17,6 @@ from git_parallel.layout import RunFiles
 from git_parallel.plan.model import Job, Result, RunSpec
 from git_parallel.store import snapshots
 from git_parallel.store.objects import Objects
-from git_parallel.store.record import Tips
 from git_parallel.supervisor import files
 from git_parallel.supervisor.fence import Fence, fence
 from git_parallel.supervisor.host import GuardHost, guard_host
@@ -93,7 +92,7 @@ def prepare(
     features: Features | None = None,
     control_offset: int = 0,
     host: GuardHost | None = None,
-    tips: Tips | None = None,
+    recorder: Recorder | None = None,
 ) -> Context:
     """Get everything ready that workers share: the guards' host, the fence, what worktrees need."""
     host = host or guard_host(run)
@@ -102,14 +101,14 @@ def prepare(
         from git_parallel.supervisor.tmux import Session  # noqa: PLC0415 (few runs have one)
 
         terminal = Session(host, run, spec.run, repo.common_dir)
-    objects = Objects(repo)
+    recorder = recorder or recording(repo, run, spec.run)
     return Context(
         repo=repo,
         spec=spec,
         files=run,
         journal=journal,
-        recorder=Recorder(repo, spec.run, lambda: files.read(run.journal) or b"", objects, tips),
-        objects=objects,
+        recorder=recorder,
+        objects=recorder.objects,
         host=host,
         preset=presets.settled(presets.from_data(spec.preset), spec.terminal),
         features=features or worktrees.features(repo, spec.base),
@@ -120,6 +119,11 @@ def prepare(
         control_offset=control_offset,
         terminal=terminal,
     )
+
+
+def recording(repo: Repository, run: RunFiles, name: str) -> Recorder:
+    """Who writes the record of the run of that name."""
+    return Recorder(repo, name, lambda: files.read(run.journal) or b"", Objects(repo))
 
 
 def first_port(job: Job) -> int:

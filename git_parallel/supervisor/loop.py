@@ -393,7 +393,6 @@ class Supervisor:
         finally:
             context.host.close()
             context.recorder.close()
-            context.objects.close()
         context.journal.close()
         self.held.release()
 

@@ -45,8 +45,7 @@ def rebuild(repo: Repository, run_files: RunFiles, spec: RunSpec) -> None:
         torn = refs.read(repo, ref).get(ref)
         if torn is not None:
             refs.transaction(repo, [Update(ref, None, torn)])
-        start.first_record(repo, run_files, spec)
-        record.write_many(repo, spec.run, [_ended(repo, run_files, spec)])
+        record.write_many(repo, spec.run, [start.first_record(spec), _ended(repo, run_files, spec)])
 
 
 def _ended(repo: Repository, run_files: RunFiles, spec: RunSpec) -> Entry:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from git_parallel.errors import ParallelError
-from git_parallel.git import Repository
+from git_parallel.git import Pending, Repository
 from git_parallel.store import record, refs
 from git_parallel.store.objects import Objects
 
@@ -26,7 +26,8 @@ class _Waiting(Struct):
 class Recorder:
     """Combines record writes of one run. ``events`` returns the journal's bytes, which every record carries.
 
-    ``tips`` is where the last write left the refs, which this process alone moves as a rule. :meth:`close` it.
+    It knows where the last write left the refs, which this process alone moves as a rule. :meth:`close` it, which
+    closes ``objects``, too.
     """
 
     def __init__(
@@ -34,22 +35,29 @@ class Recorder:
         repo: Repository,
         run: str,
         events: Callable[[], bytes],
-        objects: Objects | None = None,
-        tips: record.Tips | None = None,
+        objects: Objects,
     ) -> None:
         self.repo = repo
         self.run = run
         self.events = events
         self.objects = objects
-        self.tips = tips or {}
+        self._tips: record.Tips = {}
+        self._asked: Pending | None = None
         self._transactions = refs.Transactions(repo, f"parallel: workers of {run}")
         self._pending: list[_Waiting] = []
         self._list = threading.Lock()
         self._writing = threading.Lock()
 
     def close(self) -> None:
-        """Let go what it keeps."""
+        """Let go the processes that it keeps."""
+        if self._asked is not None:
+            self._asked.cancel()
         self._transactions.close()
+        self.objects.close()
+
+    def begin(self) -> None:
+        """Begin to read where the refs are that the first write moves. The caller holds the lock until that is done."""
+        self._asked = record.begin_tips(self.repo, [record.run_chain(self.run, ())])
 
     def submit(self, entry: record.Entry) -> None:
         """Write ``entry``; returns once it is recorded.
@@ -70,7 +78,10 @@ class Recorder:
     def _write(self, batch: list[_Waiting]) -> None:
         try:
             chain = record.run_chain(self.run, self._entries(batch))
-            record.write_chains(self.repo, [chain], objects=self.objects, known=self.tips, through=self._transactions)
+            asked, self._asked = self._asked, None
+            record.write_chains(
+                self.repo, [chain], objects=self.objects, tips=asked, known=self._tips, through=self._transactions
+            )
         except ParallelError as error:
             if len(batch) == 1:
                 batch[0].error = error

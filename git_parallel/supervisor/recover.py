@@ -88,7 +88,6 @@ def _recover(repo: Repository, run: str, run_files: RunFiles) -> dict[int, Resul
     finally:
         context.host.close()
         context.recorder.close()
-        context.objects.close()
         context.journal.close()
     return results
 

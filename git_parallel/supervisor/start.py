@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from contextlib import ExitStack
+from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -31,9 +32,10 @@ from git_parallel.store import objects, record, refs, scratch, snapshots
 from git_parallel.store.refs import Update
 from git_parallel.supervisor import files, hookfiles, liveness, rounds, surroundings, view
 from git_parallel.supervisor.ahead import Ahead
-from git_parallel.supervisor.context import Context, prepare
+from git_parallel.supervisor.context import Context, prepare, recording
 from git_parallel.supervisor.host import GuardHost, guard_host
 from git_parallel.supervisor.journal import Journal, timestamp
+from git_parallel.supervisor.recorder import Recorder
 from git_parallel.supervisor.surroundings import Surroundings
 
 _TRIES = 5
@@ -183,32 +185,56 @@ def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
         draft = replace(draft, spec=_with(draft.spec, base=_with_changes(draft)))
     with worktrees.Finding(repo, draft.spec.base) as finding:
         for tries_left in reversed(range(_TRIES)):
-            with refs.locked(repo):
-                spec = place(draft)
-                run = State(repo.common_dir).run(spec.run)
-                held, journal = _open(repo, run, spec, draft.before.config)
-                host, draft = draft.host, replace(draft, host=None)
-                try:
-                    host = host or guard_host(run)
-                    host.expect(run.worker(job.worker).ending for job in spec.jobs[: spec.workers])
-                    places = [worktrees.Place(job.worker, job.branch, job.worktree) for job in spec.jobs]
-                    worktrees.exclude(repo, draft.worktree, places)
-                    branches = [Update(HEADS + job.branch, spec.base, repo.zero) for job in spec.jobs]
-                    tips = first_record(repo, run, spec, branches)
-                    break
-                except RaceError:  # somebody made one of the branches without our lock: look for free numbers again
-                    _undo(run, held, journal, host)
-                    if not tries_left:
-                        raise
-                except BaseException:
-                    _undo(run, held, journal, host)
+            try:
+                begun = _begin(draft)
+                break
+            except RaceError:  # somebody made one of the branches without our lock: look for free numbers again
+                if not tries_left:
                     raise
+                draft = replace(draft, host=None)
         features = finding.done()
-    begun = {job.worker: rounds.first(spec, job) for job in spec.jobs}
+    spec = begun.spec
     context = prepare(
-        repo, spec, run, journal, before=draft.before, rounds=begun, features=features, host=host, tips=tips
+        repo,
+        spec,
+        begun.run,
+        begun.journal,
+        before=draft.before,
+        rounds={job.worker: rounds.first(spec, job) for job in spec.jobs},
+        features=features,
+        host=begun.host,
+        recorder=begun.recorder,
     )
-    return context, held
+    return context, begun.held
+
+
+class _Begun(NamedTuple):
+    spec: RunSpec
+    run: RunFiles
+    held: liveness.Claim
+    journal: Journal
+    host: GuardHost
+    recorder: Recorder
+
+
+def _begin(draft: Draft) -> _Begun:
+    """Make the run's live files, its branches and its first record, or nothing."""
+    repo, run = draft.repo, State(draft.repo.common_dir).run(draft.spec.run)
+    with refs.locked(repo), ExitStack() as undo:
+        recorder = recording(repo, run, draft.spec.run)
+        undo.callback(recorder.close)
+        recorder.begin()  # git does this and what is asked for to find places at once
+        spec = place(draft)
+        held, journal = _open(repo, run, spec, draft.before.config)
+        undo.callback(_undo, run, held, journal)
+        host = draft.host or guard_host(run)
+        undo.callback(host.close)
+        host.expect(run.worker(job.worker).ending for job in spec.jobs[: spec.workers])
+        places = [worktrees.Place(job.worker, job.branch, job.worktree) for job in spec.jobs]
+        worktrees.exclude(repo, draft.worktree, places)
+        recorder.submit(first_record(spec, [Update(HEADS + job.branch, spec.base, repo.zero) for job in spec.jobs]))
+        undo.pop_all()
+    return _Begun(spec, run, held, journal, host, recorder)
 
 
 def _preset(repo: Repository, config: Config) -> tuple[Preset, tuple[str, ...]]:
@@ -318,31 +344,24 @@ def _open(repo: Repository, run: RunFiles, spec: RunSpec, config: bytes) -> tupl
     return held, journal
 
 
-def first_record(repo: Repository, run: RunFiles, spec: RunSpec, created: Sequence[Update] = ()) -> record.Tips:
-    """Begin the record of a run, in one transaction with the branches that are ``created``; return the refs' tips."""
-    tips: record.Tips = {}
+def first_record(spec: RunSpec, created: Sequence[Update] = ()) -> record.Entry:
+    """What begins the record of a run, in one transaction with the branches that are ``created``."""
     prompts = {
         f"workers/{job.worker}/prompt.txt": spec.task(job.task).prompt.encode("utf-8", "surrogateescape")
         for job in spec.jobs
     }
     first = spec.tasks[0].title
     more = f" and {text.count(len(spec.tasks) - 1, 'more task')}" if len(spec.tasks) > 1 else ""
-    record.write(
-        repo,
-        spec.run,
-        {"run.json": encode(spec), "events.jsonl": files.read(run.journal) or b"", **prompts},
+    return record.Entry(
+        changes={"run.json": encode(spec), **prompts},
         subject=f"run {text.count(len(spec.jobs), 'worker')}: {text.subject(first)}{more}",
         trailers=[("Architect-Event", "run-started"), ("Architect-State", "running")],
         updates=created,
-        known=tips,
     )
-    return tips
 
 
-def _undo(run: RunFiles, held: liveness.Claim, journal: Journal, host: GuardHost | None) -> None:
+def _undo(run: RunFiles, held: liveness.Claim, journal: Journal) -> None:
     """Take back the live files of a run whose branches could not be made."""
-    if host is not None:
-        host.close()
     journal.close()
     held.release()
     for path, directories, names in os.walk(run.top, topdown=False):

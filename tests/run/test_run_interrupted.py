@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import time
+from pathlib import Path
 
 import at_terminal
 import pytest
@@ -15,7 +16,11 @@ import pytest
 # No shell script: some shells let through every signal that was held back from them.
 GIT = """#!{python} -SE
 import os, sys, time
-if {at!r} in " ".join(["", *sys.argv[1:], ""]):
+words = " ".join(["", *sys.argv[1:], ""])
+if {at!r} == " the record " and " update-ref " in words:
+    wait = 'if [ $N = 2 ]; then mkdir "{here}/reached"; until [ -e "{here}/go" ]; do sleep 0.02; done; fi'
+    os.execv(sys.executable, [sys.executable, {transactions!r}, {git!r}, wait, *sys.argv[1:]])
+if {at!r} in words:
     try:
         os.mkdir("{here}/reached")
         while not os.path.exists("{here}/go"):
@@ -40,7 +45,8 @@ def slow_git(tmp_path):
     def make(at: str) -> dict[str, str]:
         here = tmp_path / "slow"
         here.mkdir()
-        (here / "git").write_text(GIT.format(python=sys.executable, at=at, here=here, git=shutil.which("git")))
+        used = {"git": shutil.which("git"), "transactions": str(Path(__file__).with_name("transactions_of_git.py"))}
+        (here / "git").write_text(GIT.format(python=sys.executable, at=at, here=here, **used))
         (here / "git").chmod(0o755)
         return {"PATH": f"{here}:{os.environ['PATH']}"}
 
@@ -59,7 +65,7 @@ def ended(repo) -> dict:
 DONE = {"status": "success", "reason": "done", "files_modified": ["new"]}
 CAPTURE = " add -A "
 TREE = " write-tree"
-RECORD = " update-ref -m parallel: workers of "  # the first of the transactions
+RECORD = " the record "  # in the second transaction: the first has begun it
 
 
 @pytest.mark.parametrize("at", [CAPTURE, TREE, RECORD])

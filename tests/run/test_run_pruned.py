@@ -5,24 +5,29 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 # git, before or after which a prune comes once: at the first call with a word after the agent's end.
 SHIM = """#!/bin/sh
-prune() {{ env -u GIT_INDEX_FILE {git} -C {repo} prune --expire=now && echo {when} {word} >>{done}; }}
+prune() {{ rm {mark} 2>/dev/null && env -u GIT_INDEX_FILE {git} -C {repo} prune --expire=now && echo {at} >>{done}; }}
+if [ "$1" = prune ]; then prune; exit; fi
 for word; do
-    if [ "$word" = {word} ] && rm {mark} 2>/dev/null; then
-        [ {when} = after ] || prune
+    if [ "$word" = update-ref ] && [ "{at}" = "before update-ref" ]; then
+        exec {python} {transactions} {git} "$0 prune" "$@"
+    elif [ "$word" = {word} ]; then
+        [ "{when}" = after ] || prune
         {git} "$@"
         code=$?
-        [ {when} = before ] || prune
+        [ "{when}" = before ] || prune
         exit $code
     fi
 done
 exec {git} "$@"
 """
+TRANSACTIONS = Path(__file__).with_name("transactions_of_git.py")
 
 
 @pytest.mark.parametrize("at", ["after add", "before write-tree", "before update-ref"])
@@ -32,7 +37,9 @@ def test_what_a_prune_takes_while_the_end_is_captured_is_written_again(repo, tmp
     programs, mark, done = tmp_path / "programs", tmp_path / "mark", tmp_path / "done"
     programs.mkdir()
     shim = programs / "git"
-    shim.write_text(SHIM.format(when=when, word=word, mark=mark, done=done, repo=repo.path, git=shutil.which("git")))
+    names = {"at": at, "when": when, "word": word, "mark": mark, "done": done, "repo": repo.path}
+    programs_used = {"git": shutil.which("git"), "python": sys.executable, "transactions": TRANSACTIONS}
+    shim.write_text(SHIM.format(**names, **programs_used))
     shim.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     task = f"echo work > work; : > {mark}"

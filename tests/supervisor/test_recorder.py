@@ -9,6 +9,7 @@ import pytest
 
 from git_parallel.errors import MissingError, ParallelError, RaceError
 from git_parallel.git import Repository
+from git_parallel.store.objects import Objects
 from git_parallel.store.record import Entry
 from git_parallel.store.refs import Update
 from git_parallel.supervisor.recorder import Recorder
@@ -43,7 +44,8 @@ def together(recorder, entries):
 @pytest.fixture
 def recorder(repo):
     asked = iter(range(1, 10))
-    made = Recorder(Repository.discover(str(repo.path)), RUN, lambda: b"%d\n" % next(asked))
+    where = Repository.discover(str(repo.path))
+    made = Recorder(where, RUN, lambda: b"%d\n" % next(asked), Objects(where))
     yield made
     made.close()
 
@@ -71,3 +73,21 @@ def test_one_that_fails_fails_alone(repo, recorder, more, kind):
     assert [type(error) for error in errors] == [type(None), kind, type(None)]
     assert repo.git("ls-tree", "--name-only", f"{REF}:workers").split() == ["1", "3"]
     assert repo.git("rev-parse", "refs/heads/main")
+
+
+def test_the_refs_that_were_read_before_are_looked_at_by_the_transaction(repo, recorder):
+    """Who moves them between is noticed, and built on."""
+    recorder.begin()
+    theirs = repo.git("commit-tree", "-m", "theirs", "HEAD^{tree}")
+    repo.git("update-ref", "refs/notes/architect", theirs)
+    head = repo.git("rev-parse", "HEAD")
+    recorder.submit(entry(1, notes={head: "told"}))
+    assert repo.git("rev-parse", "refs/notes/architect^") == theirs
+    assert repo.git("notes", "--ref=architect", "show", head) == "told"
+
+
+def test_reading_them_ends_with_the_recorder(repo, recorder):
+    recorder.begin()
+    asked = recorder._asked
+    recorder.close()
+    assert asked._process.returncode is not None
