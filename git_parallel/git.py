@@ -230,6 +230,7 @@ class Git(Struct, frozen=True, dict=True):
         calls = _Calls.now()
         process = subprocess.Popen(
             argv,
+            0,  # what it says is read as a whole
             executable=calls.program,
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.DEVNULL if options.get("quiet") else subprocess.PIPE,

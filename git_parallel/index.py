@@ -10,6 +10,8 @@ import os
 import struct
 from typing import NamedTuple
 
+from git_parallel import system
+
 _HEADER = struct.Struct(">4sII")  # signature, version, number of entries
 _EXTENSION = struct.Struct(">4sI")  # signature, length
 _MODE_AT = 24  # in an entry; what git found out about the file lies around it
@@ -51,9 +53,8 @@ class Index(NamedTuple):
 def count(path: str) -> int | None:
     """Return how many files an index of version 2 has; None for another one, and where there is none."""
     try:
-        with open(path, "rb") as file:
-            signature, version, number = _HEADER.unpack(file.read(_HEADER.size))
-    except (OSError, struct.error):
+        signature, version, number = _HEADER.unpack_from(system.read(path) or b"")
+    except struct.error:
         return None
     return number if (signature, version) == (b"DIRC", 2) else None
 

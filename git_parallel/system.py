@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def which(program: str, path: str | None = None) -> str | None:
@@ -32,13 +34,23 @@ def read(path: str) -> bytes | None:
 
 
 def copy(source: str, target: str) -> None:
-    """Copy a file with its permissions and time stamps. Raises OSError."""
-    with open(source, "rb") as file, open(target, "wb") as other:
-        while data := file.read(1 << 20):
-            other.write(data)
-    about = os.stat(source)
-    os.chmod(target, about.st_mode & 0o7777)
-    os.utime(target, ns=(about.st_atime_ns, about.st_mtime_ns))
+    """Copy a file with its permissions and time stamps, in as few system calls as :func:`read`. Raises OSError."""
+    with _opened(source, os.O_RDONLY) as file, _opened(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as other:
+        while data := os.read(file, 1 << 20):
+            while data:
+                data = data[os.write(other, data) :]
+        about = os.fstat(file)
+        os.fchmod(other, about.st_mode & 0o7777)
+        os.utime(other, ns=(about.st_atime_ns, about.st_mtime_ns))
+
+
+@contextmanager
+def _opened(path: str, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def temporary() -> str:

@@ -23,10 +23,14 @@ def lost_commits(git: Git, admin: str, kept: Sequence[str], logs: Sequence[str] 
     ``logs`` names the reflogs to read: HEAD's, and that of a branch (a full name) which goes too. Where refs are
     files, git is asked only about commits that are not themselves kept: mostly there are none.
     """
-    if not os.path.isdir(os.path.join(admin, "reftable")):
+    try:
+        there = set(os.listdir(admin))
+    except OSError:
+        there = set()
+    if "reftable" not in there:
         candidates = [commit for log in logs for commit in _read_log(admin, log)]
-        candidates += [commit for name in _PSEUDO for commit in _read_words(os.path.join(admin, name))]
-        own = any(os.path.isdir(os.path.join(admin, name)) for name in _PER_WORKTREE)
+        candidates += [commit for name in _PSEUDO if name in there for commit in _read_words(os.path.join(admin, name))]
+        own = "refs" in there and any(os.path.isdir(os.path.join(admin, name)) for name in _PER_WORKTREE)
     else:
         candidates = [commit for log in logs for commit in logged(git, log, admin)]
         for name in _PSEUDO:

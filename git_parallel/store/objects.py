@@ -33,6 +33,7 @@ _NUMBERS = {b"commit": 1, b"tree": 2, b"blob": 3, b"tag": 4}
 _IDENTITY = re.compile(r"[^<>\n\0]*[^<>\n\0 ] <[^<>\n\0]*>")
 _DATED = r"(?P<who>.*) (?P<when>[0-9]+) (?P<zone>[+-][0-9]{4})"  # compiled when it is needed
 
+_FLUSH = b"flush\n"
 _REMEMBERED = 200  # commits: a record's parents are asked for more than once
 
 # `git gc` removes directories of objects that it has emptied, also between our making one and writing into it.
@@ -176,9 +177,10 @@ class Objects:
 
         self._repo = repo
         self._format = get_object_format(repo.object_format)
-        self._reader = Conversation(repo.common, "--no-replace-objects", "cat-file", "--batch-command")
+        # With --buffer the answers to many questions come at once, when `flush` asks for them.
+        self._reader = Conversation(repo.common, "--no-replace-objects", "cat-file", "--batch-command", "--buffer")
         # As git shows things to the person: with replaced objects in place of their own.
-        self._namer = Conversation(repo.common, "cat-file", "--batch-command")
+        self._namer = Conversation(repo.common, "cat-file", "--batch-command", "--buffer")
         self._differ = Conversation(repo.common, "diff-tree", "--stdin", *COMPARING)
         # `diff-tree --stdin` gives a line back as it is that is no id; nothing that it says of itself ends like this.
         self._end = b"end %s\n" % os.urandom(8).hex().encode()
@@ -289,12 +291,12 @@ class Objects:
         if any("\n" in name for name in names):
             return [None] * len(names)
         question = b"".join(b"info " + os.fsencode(name) + b"\n" for name in names)
-        return self._namer.ask(question, lambda output: [_found(output) for _ in names])
+        return self._namer.ask(question + _FLUSH, lambda output: [_found(output) for _ in names])
 
     def have(self, oids: Sequence[str]) -> bool:
         """Whether all these objects are there themselves, replaced or not."""
         question = b"".join(b"info %s\n" % oid.encode("ascii") for oid in oids)
-        return all(self._reader.ask(question, lambda output: [_found(output) for _ in oids]))
+        return all(self._reader.ask(question + _FLUSH, lambda output: [_found(output) for _ in oids]))
 
     def compare(self, before: str, after: str) -> bytes:
         """Return the raw differences of two trees, and line counts: see :data:`COMPARING`."""
@@ -413,7 +415,7 @@ class Objects:
 
     def _ask(self, oid: str) -> tuple[int, bytes]:
         """Return the type (as in a pack) and the bytes of an object that is not loose."""
-        found = self._reader.ask(f"contents {oid}\n".encode("ascii"), _contents)
+        found = self._reader.ask(f"contents {oid}\n".encode("ascii") + _FLUSH, _contents)
         if found is None:
             raise MissingError(f"object {oid} is missing from this repository", "run 'git fsck'")
         return found

@@ -37,12 +37,14 @@ SCRATCH = "capture.index"  # among the worker's files, while its end is recorded
 class Work(Struct):
     """What git shows of a worker's work, gathered on the way to its result.
 
+    ``admin`` is the worktree's entry as it was found at first; who writes there looks for it again.
     ``lost`` are commits that no ref has, ``ignored`` what git ignores, ``past`` the last of its checkpoints or, with
     none, what its wip ref held before; ``done``: its last round did some work; ``captured``: as far as anybody knows,
     that is all it did.
     """
 
     seen: snapshots.Look | None = None
+    admin: str | None = None
     change: snapshots.Change = field(default_factory=lambda: snapshots.Change([], 0, 0, []))
     head: str | None = None
     snapshot: str | None = None
@@ -59,7 +61,7 @@ class Work(Struct):
 def look(context: Context, job: Job, *, ran: bool) -> Work:
     """See what lies in the worktree; one that cannot be read is kept and named."""
     work = Work()
-    admin = worktrees.paired(context.repo, job.worktree)
+    admin = work.admin = worktrees.paired(context.repo, job.worktree)
     if admin is not None:
         for lock in leftovers.unlock(context.repo, job, admin):
             context.journal.append("note", worker=job.worker, reason=f"{lock} was left by a git that was killed")
@@ -211,7 +213,9 @@ def _nested(work: Work) -> list[str]:
 def _compare(context: Context, job: Job, work: Work, now: str) -> None:
     """Hold a tree against the base's, and that of where this round had to begin to change something."""
     objects = context.objects
-    base, since = (_tree(context, one) for one in (context.spec.base, context.rounds[job.worker].since))
+    begin, of = context.spec.base, context.rounds[job.worker].since
+    base = _tree(context, begin)
+    since = base if of == begin else _tree(context, of)
     work.change = snapshots.compared(objects, base, now)
     work.done = bool(work.change.paths if since == base else snapshots.compared(objects, since, now).paths)
 
@@ -263,10 +267,9 @@ def commit(context: Context, job: Job, work: Work, message: str) -> None:
 
 def _only_staged(context: Context, job: Job, work: Work, seen: snapshots.Look) -> str | None:
     """The tree of the index when it has what the worktree does not: files that were changed after they were staged."""
-    admin = worktrees.paired(context.repo, job.worktree)
-    if admin is None or seen.head_tree is None:
+    if work.admin is None or seen.head_tree is None:
         return None
-    own = os.path.join(admin, "index")
+    own = os.path.join(work.admin, "index")
     if snapshots.stamp(own) == context.filled.get(job.worker, ()):  # nobody has staged anything
         return None
     tree = _staged_tree(context, job, own, seen.index)

@@ -79,16 +79,17 @@ class Journal:
         entry.update((name, value) for name, value in facts.items() if value is not None)
         line = plain.encode(entry) + b"\n"
         with self._lock:
-            end = os.lseek(self._descriptor, 0, os.SEEK_END)
+            whole = rest = self._waiting + line
             try:
-                rest = self._waiting + line
                 while rest:  # a signal or a nearly full disk may cut a write short
                     rest = rest[os.write(self._descriptor, rest) :]
                 self._waiting = b""
                 if durable:
                     os.fsync(self._descriptor)
             except OSError:
-                os.ftruncate(self._descriptor, end)
+                if len(rest) < len(whole):
+                    end = os.lseek(self._descriptor, 0, os.SEEK_CUR)
+                    os.ftruncate(self._descriptor, end - (len(whole) - len(rest)))
                 if event in _FIRST:
                     raise
                 self._waiting += line

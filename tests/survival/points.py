@@ -70,7 +70,9 @@ WORKER = (
     "unlink checkpoint.index",
     "unlink checkpoint.index.lock",
     "journal intent capture",
+    "create capture.index",
     "git add",
+    "create capture.index.staged.index",
     "git write-tree",
     "unlink capture.index.staged.index",
     "refs wip",
@@ -89,7 +91,8 @@ WORKER = (
     "journal state ended",
 )
 UNCOMMITTED = {
-    *("git write-tree", "unlink capture.index.staged.index", "refs wip", "link index.lock", "replace index"),
+    *("create capture.index.staged.index", "git write-tree", "unlink capture.index.staged.index"),
+    *("refs wip", "link index.lock", "replace index"),
 }
 
 # While agents wait half way, a checkpoint of one of them (in a thread of the run).
@@ -129,7 +132,7 @@ POWER = (
 )
 
 # What a run may do or not, as time goes by; and the zygote's word for a guard that was killed.
-SOMETIMES = {"create progress.json.tmp", "replace progress.json", "zygote exit.json"}
+SOMETIMES = {"create progress.json.tmp", "replace progress.json", "zygote exit.json", "create checkpoint.index"}
 
 # Points at which an agent lives, as the supervisor sees it.
 _ALIVE = ("after spawn agent", "before journal started", "after journal started", "after journal state running")
