@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from queue import Empty
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from git_parallel import worktrees
 from git_parallel.errors import ParallelError
 from git_parallel.layout import herdr_socket
 from git_parallel.plan import halt
@@ -23,6 +24,7 @@ from git_parallel.plan.model import Result, Status
 from git_parallel.render import text
 from git_parallel.render.live import Display
 from git_parallel.signals import uninterrupted
+from git_parallel.store import refs
 from git_parallel.supervisor import control, job, liveness, notify, scheduler
 from git_parallel.supervisor.closing import close_record
 from git_parallel.supervisor.context import Context
@@ -112,6 +114,7 @@ class Supervisor:
     def _start_workers(self) -> None:
         queue = [number for number in self.queue if number not in self._held]
         limits = self.context.spec.limits
+        started: list[Worker] = []
         for number in scheduler.startable(queue, len(self.active), self.context.spec.workers):
             if limits.memfree is not None and not self._memory_for(number, limits.memfree):
                 continue
@@ -119,11 +122,22 @@ class Supervisor:
             budget = scheduler.reservation(purse, limits.budget_per_worker)
             if budget == 0.0:
                 self._drain("run_budget")
-                return
+                break
             self.queue.remove(number)
             worker = Worker(self.context, self.context.spec.job(number), budget)
             self.workers[number] = self.active[number] = worker
+            started.append(worker)
+        if len(started) > 1:
+            self._begin(started)
+        for worker in started:
             worker.thread.start()
+
+    def _begin(self, workers: Sequence[Worker]) -> None:
+        """Register worktrees at once, if the lock is free; else each worker waits for it on a thread of its own."""
+        with suppress(ParallelError), uninterrupted(), refs.locked(self.context.repo, timeout=0):
+            others = worktrees.Others(self.context.repo)
+            for worker in workers:
+                worker.begin(others)
 
     def _memory_for(self, number: int, wanted: int) -> bool:
         """Say whether a worker may start: one a tick, so that each has taken its memory before the next one does."""

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import msgspec
@@ -67,12 +67,25 @@ class Worker:
         self._started_wall: str | None = None
         self._peak_rss = 0
         self._shown: dict[str, Any] = {}
+        self._admin: str | None = None
+        self._registered = False  # by us, now
+        self._fault: Exception | None = None
         self.failure: str | None = None
         self.stirred = True
         self.stops_run = False
         self.thread = threading.Thread(target=self._live, name=f"worker-{job.worker}", daemon=True)
 
     # What the main thread may call.
+
+    def begin(self, others: worktrees.Others) -> None:
+        """Register the worktree, before the thread starts. The caller holds the lock; ``others`` are those there.
+
+        What cannot be done is the worker's failure, when its thread has started.
+        """
+        try:
+            self._begin(others, locked=True)
+        except Exception as error:
+            self._fault = error
 
     def stop(self, reason: str, *, detail: str | None = None, now: bool = False) -> None:
         """End the worker: gracefully, or at once with ``now``. The first reason given is the one recorded."""
@@ -232,7 +245,6 @@ class Worker:
         self.failure = detail
 
     def _work(self) -> Result:
-        self.transition("preparing")
         try:
             self._prepare()
         except (ParallelError, OSError) as error:
@@ -252,21 +264,35 @@ class Worker:
         """The number of the present attempt in this round."""
         return self._attempt - self._round.attempt + 1
 
-    def _prepare(self) -> None:
-        """Register the worktree under the lock, fill it outside; one that was filled before stays as it is."""
+    def _begin(self, others: worktrees.Others | None = None, *, locked: bool = False) -> None:
+        """Register the worktree under the lock, if it is not; ``locked``: the caller holds that."""
         context, job = self.context, self.job
+        self.transition("preparing")
         context.journal.append("intent", worker=job.worker, act="worktree", path=job.worktree)
-        admin = worktrees.paired(context.repo, job.worktree)
-        if admin is not None and os.path.exists(os.path.join(admin, "index")):
-            return
-        if admin is None:
+        self._admin = worktrees.paired(context.repo, job.worktree)
+        if self._admin is None:
             place = worktrees.Place(job.worker, job.branch, job.worktree)
-            with refs.locked(context.repo):
-                admin = worktrees.register(context.repo, place, reason=f"git parallel {context.spec.run}/{job.worker}")
-            worktrees.write_through(admin, job.worktree)
+            reason = f"git parallel {context.spec.run}/{job.worker}"
+            with nullcontext() if locked else refs.locked(context.repo):
+                self._admin = worktrees.register(context.repo, place, reason=reason, others=others)
+            self._registered = True
+
+    def _prepare(self) -> None:
+        """Register the worktree, unless that is done; fill it. One that was filled before stays as it is."""
+        context, job = self.context, self.job
+        if self._fault is not None:
+            raise self._fault
+        if self._admin is None:
+            self._begin()
+        assert self._admin is not None
+        index = os.path.join(self._admin, "index")
+        if self._registered:
+            worktrees.write_through(self._admin, job.worktree)
+        elif os.path.exists(index):
+            return
         for warning in worktrees.populate(context.repo, job.worktree, context.features):
             context.journal.append("note", worker=job.worker, reason=warning)
-        context.filled[job.worker] = snapshots.stamp(os.path.join(admin, "index"))
+        context.filled[job.worker] = snapshots.stamp(index)
 
     def _run_agent(self) -> tuple[Ending | None, Claim | None]:
         """Start the agent under a guard and wait for its end."""

@@ -6,6 +6,7 @@ to the trash; :func:`purge` deletes what has been there long enough. The first t
 called under ``store.refs.locked``: git's own ``worktree add`` and ``remove`` fail when run side by side.
 """
 
+from git_parallel.worktrees.entry import Others
 from git_parallel.worktrees.names import FIELDS, Place, Template, branch_fault, slug
 from git_parallel.worktrees.placing import allocate, exclude
 from git_parallel.worktrees.populate import Features, Finding, Submodule, features, populate
@@ -27,6 +28,7 @@ __all__ = [
     "Entry",
     "Features",
     "Finding",
+    "Others",
     "Place",
     "Purged",
     "Submodule",

@@ -31,22 +31,45 @@ _NAME = re.compile(r"\.?[A-Za-z0-9][A-Za-z0-9_-]*")  # of a directory: git makes
 _BUSY = ("rebase-merge", "rebase-apply", "BISECT_LOG")  # may hold a branch that HEAD does not name
 
 
-def make(repo: Repository, place: Place, reason: str) -> str | None:
+class Others:
+    """The worktrees that there are, as one look sees them; for as long as the caller holds the lock."""
+
+    def __init__(self, repo: Repository) -> None:
+        self._heads: set[str | None] = set()
+        self._links: set[str | None] = set()
+        self._busy = False
+        common = repo.common_dir
+        for own in (common, *_entries(os.path.join(common, "worktrees"))):
+            self._heads.add(_line(os.path.join(own, "HEAD")))
+            self._links.add(_line(os.path.join(own, "gitdir")))
+            self._busy = self._busy or any(os.path.lexists(os.path.join(own, name)) for name in _BUSY)
+
+    def may_use(self, place: Place) -> bool:
+        """Whether one of them may have the branch checked out, or is registered at the path."""
+        return self._busy or f"ref: {HEADS}{place.branch}" in self._heads or _link(place) in self._links
+
+    def add(self, place: Place) -> None:
+        """Count one in that was made since."""
+        self._heads.add(f"ref: {HEADS}{place.branch}")
+        self._links.add(_link(place))
+
+
+def make(repo: Repository, place: Place, reason: str, others: Others | None = None) -> str | None:
     """Make the entry of a worktree at the empty directory ``place.path``, and its link there; return the entry.
 
     None when that is git's to do or to refuse: nothing was made. Raises OSError, and leaves nothing either. The
-    caller holds the lock.
+    caller holds the lock; ``others`` are those that were there when it was taken, where several are made under it.
     """
     name = os.path.basename(place.path)
     if not _NAME.fullmatch(name) or any(repo.setting(key) is not None for key in _SPECIAL):
         return None
     if not os.path.isfile(os.path.join(repo.common_dir, HEADS + place.branch)):  # packed, or there is none
         return None
-    top = os.path.join(repo.common_dir, "worktrees")
-    if _in_use(repo.common_dir, top, place):
+    others = others or Others(repo)
+    if others.may_use(place):
         return None
-    admin = _directory(top, name.replace(".", "-"))
-    link = os.path.join(place.path, ".git")
+    admin = _directory(os.path.join(repo.common_dir, "worktrees"), name.replace(".", "-"))
+    link = _link(place)
     made: list[str] = []
     try:
         for path, content in (
@@ -64,7 +87,12 @@ def make(repo: Repository, place: Place, reason: str) -> str | None:
         with suppress(OSError):
             os.rmdir(admin)
         raise
+    others.add(place)
     return admin
+
+
+def _link(place: Place) -> str:
+    return os.path.join(place.path, ".git")
 
 
 def _write(path: str, line: str, made: list[str]) -> None:
@@ -74,17 +102,6 @@ def _write(path: str, line: str, made: list[str]) -> None:
         os.write(descriptor, os.fsencode(line + "\n"))
     finally:
         os.close(descriptor)
-
-
-def _in_use(common: str, top: str, place: Place) -> bool:
-    """Whether a worktree may have the branch checked out, or is registered at the path."""
-    head, path = f"ref: {HEADS}{place.branch}", os.path.join(place.path, ".git")
-    for own in (common, *_entries(top)):
-        if _line(os.path.join(own, "HEAD")) == head or _line(os.path.join(own, "gitdir")) == path:
-            return True
-        if any(os.path.lexists(os.path.join(own, name)) for name in _BUSY):
-            return True
-    return False
 
 
 def _entries(top: str) -> Iterator[str]:

@@ -149,17 +149,16 @@ def opened(repo: Repository, path: str) -> Git:
     return Git((f"--git-dir={admin}", f"--work-tree={path}"), path)
 
 
-def register(repo: Repository, place: Place, *, reason: str) -> str:
+def register(repo: Repository, place: Place, *, reason: str, others: entry.Others | None = None) -> str:
     """Make git's entry for a worktree of an existing branch, locked and without files; return the entry's path.
 
     The caller holds the lock. Where git is needed it runs in the caller's worktree, whose sparse patterns and own
     configuration it copies. Whatever fails, only what this call made is removed. Raises RaceError when the path was
-    taken meanwhile, ParallelError for git's other reasons.
+    taken meanwhile, ParallelError for git's other reasons. ``others``: see :func:`entry.make`.
     """
-    before = set(entry_names(repo))
     made = _claim(place.path)
     try:
-        simple = entry.make(repo, place, reason)
+        simple = entry.make(repo, place, reason, others)
     except BaseException as error:
         remove_empty(made)
         if isinstance(error, OSError):
@@ -167,6 +166,7 @@ def register(repo: Repository, place: Place, *, reason: str) -> str:
         raise
     if simple is not None:
         return simple
+    before = set(entry_names(repo))
     arguments = ("worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason", reason, "--")
     try:
         # LC_ALL: the answers in `explained` are recognised by their text.

@@ -147,13 +147,23 @@ class Supervisor:
         """Wrap every seam of this process."""
         from git_parallel.git import Git
         from git_parallel.store import refs
-        from git_parallel.supervisor import host, journal
+        from git_parallel.supervisor import host, journal, worker
+
+        begin = worker.Worker.begin
+
+        def begun(one: Any, others: Any) -> None:
+            _acting.worker = one.job.worker
+            try:
+                begin(one, others)
+            finally:
+                del _acting.worker
 
         def made(_own: Any, updates: Any, zero: str) -> tuple[str, int]:
             return f"refs {_transaction(refs._commands(updates, zero))}", _who()
 
         around = self.reach.around
         journal.Journal.append = around(journal.Journal.append, _event)  # type: ignore[method-assign]
+        worker.Worker.begin = begun  # type: ignore[method-assign]
         Git.run = around(Git.run, _git)  # type: ignore[method-assign]
         refs.Transactions.make = around(refs.Transactions.make, made)  # type: ignore[method-assign]
         for name in ("mkdir", "rename", "replace", "unlink", "rmdir", "symlink", "link"):
@@ -206,8 +216,13 @@ def _lines(path: str) -> list[str]:
         return []
 
 
+_acting = threading.local()  # ``worker``: for whom the main thread acts
+
+
 def _who() -> int:
-    """The worker whose thread this is; 0 for the run as a whole."""
+    """The worker whose thread this is, or for whom the main thread acts; 0 for the run as a whole."""
+    if hasattr(_acting, "worker"):
+        return int(_acting.worker)
     name = threading.current_thread().name
     return int(name.removeprefix("worker-")) if name.startswith("worker-") else 0
 

@@ -11,7 +11,7 @@ from workers_on_disk import RUN, worker
 
 from git_parallel.errors import ParallelError
 from git_parallel.git import Git, Repository
-from git_parallel.worktrees import Place, entries, entry, paired, register, take_back
+from git_parallel.worktrees import Others, Place, entries, entry, paired, register, take_back
 
 REASON = f"git parallel {RUN}/1"
 
@@ -102,6 +102,24 @@ def test_a_packed_branch_and_an_odd_name_are_gits(repo, worktree_adds):
     repo.git("pack-refs", "--all")
     register(discover(repo), Place(2, "other", str(repo.path / "two")), reason=REASON)
     assert len(worktree_adds) == 2
+
+
+def test_several_at_once_are_looked_for_once_and_exclude_each_other(repo, worktree_adds):
+    where = discover(repo)
+    places = [Place(n, f"branch-{n}", str(repo.path / f"tree-{n}")) for n in (1, 2, 3)]
+    for place in places:
+        repo.git("branch", place.branch)
+    repo.git("worktree", "add", "-q", places[2].path, places[2].branch)
+    others = Others(where)
+    for place in places[:2]:
+        register(where, place, reason=REASON, others=others)
+    assert worktree_adds == []
+    assert all(others.may_use(place) for place in places)
+    for branch, path in (("branch-1", "new"), ("branch-3", "new"), ("free", "tree-2")):
+        assert others.may_use(Place(4, branch, str(repo.path / path)))
+    assert not others.may_use(Place(4, "free", str(repo.path / "new")))
+    with pytest.raises(ParallelError, match="branch-1"):
+        register(where, Place(4, "branch-1", str(repo.path / "new")), reason=REASON, others=others)
 
 
 def test_a_branch_that_is_being_rebased_elsewhere_is_refused(repo, tmp_path):
