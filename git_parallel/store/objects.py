@@ -295,8 +295,11 @@ class Objects:
 
     def have(self, oids: Sequence[str]) -> bool:
         """Whether all these objects are there themselves, replaced or not."""
-        question = b"".join(b"info %s\n" % oid.encode("ascii") for oid in oids)
-        return all(self._reader.ask(question + _FLUSH, lambda output: [_found(output) for _ in oids]))
+        asked = [oid for oid in oids if not os.path.exists(self._loose(oid))]
+        if not asked:
+            return True
+        question = b"".join(b"info %s\n" % oid.encode("ascii") for oid in asked)
+        return all(self._reader.ask(question + _FLUSH, lambda output: [_found(output) for _ in asked]))
 
     def compare(self, before: str, after: str) -> bytes:
         """Return the raw differences of two trees, and line counts: see :data:`COMPARING`."""
@@ -375,8 +378,8 @@ class Objects:
         Not by ``add_object``: its lock file, left by a writer that was killed, keeps everybody from writing
         that content ever after, and on a full disk it prints a traceback.
         """
-        directory = os.path.join(self._repo.common_dir, "objects", oid[:2])
-        path = os.path.join(directory, oid[2:])
+        path = self._loose(oid)
+        directory = os.path.dirname(path)
         with suppress(FileNotFoundError, PermissionError):
             os.utime(path)  # there already; `git gc` must take it for new until a ref names it
             return
@@ -396,6 +399,9 @@ class Objects:
                 os.unlink(temporary)
             raise
 
+    def _loose(self, oid: str) -> str:
+        return os.path.join(self._repo.common_dir, "objects", oid[:2], oid[2:])
+
     def _write_by_git(self, thing: ShaFile) -> None:
         kind = ("-t", thing.type_name.decode(), "-w", "--stdin")
         self._repo.common.run("-c", "core.fsync=loose-object", "hash-object", *kind, stdin=thing.as_raw_string())
@@ -404,8 +410,7 @@ class Objects:
         from dulwich.objects import ShaFile  # noqa: PLC0415
 
         try:
-            path = os.path.join(self._repo.common_dir, "objects", oid[:2], oid[2:])
-            thing = ShaFile.from_path(path, object_format=self._format)
+            thing = ShaFile.from_path(self._loose(oid), object_format=self._format)
         except (KeyError, ValueError, AssertionError, OSError):
             number, data = self._ask(oid)
             thing = ShaFile.from_raw_string(number, data, object_format=self._format)
