@@ -192,8 +192,10 @@ def begin(draft: Draft) -> tuple[Context, liveness.Claim]:
                 if not tries_left:
                     raise
                 draft = replace(draft, host=None)
+        spec = begun.spec
+        # They get ready while the rest is loaded.
+        begun.host.expect(begun.run.worker(job.worker).ending for job in spec.jobs[: spec.workers])
         features = finding.done()
-    spec = begun.spec
     context = prepare(
         repo,
         spec,
@@ -229,7 +231,6 @@ def _begin(draft: Draft) -> _Begun:
         undo.callback(_undo, run, held, journal)
         host = draft.host or guard_host(run)
         undo.callback(host.close)
-        host.expect(run.worker(job.worker).ending for job in spec.jobs[: spec.workers])
         places = [worktrees.Place(job.worker, job.branch, job.worktree) for job in spec.jobs]
         worktrees.exclude(repo, draft.worktree, places)
         recorder.submit(first_record(spec, [Update(HEADS + job.branch, spec.base, repo.zero) for job in spec.jobs]))
