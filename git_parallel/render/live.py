@@ -47,7 +47,7 @@ class Display:
     ) -> None:
         self._stream = _Patient(stream)
         self._on_terminal = terminal.can_redraw(stream)
-        self._quiet = quiet
+        self.quiet = quiet
         self._limits = limits
         self._colour = live and not os.environ.get("NO_COLOR") if colour is None else colour
         self._seen: dict[int, str] = {}
@@ -56,7 +56,7 @@ class Display:
 
     def update(self, views: Sequence[WorkerView], now: float) -> None:
         """Show where the workers are. ``now`` is seconds since the epoch. Cheap when nobody can see it."""
-        if self._quiet or self._stream.gone:
+        if self.quiet or self._stream.gone:
             return
         if self._live is None:
             for line in transitions(self._seen, views):
@@ -72,7 +72,7 @@ class Display:
 
     def message(self, line: str, *, always: bool = False) -> None:
         """Print a line above the table. ``always``: also when quiet, for what a person must not miss."""
-        if (self._quiet and not always) or self._stream.gone:
+        if (self.quiet and not always) or self._stream.gone:
             return
         safe = text.printable(line)
         if self._live is None:

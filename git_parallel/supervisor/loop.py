@@ -86,6 +86,7 @@ class Supervisor:
         limit = context.spec.limits.timeout
         self._deadline = time.monotonic() + limit if limit is not None else None
         self._next_start = float("-inf")
+        self._blocked: set[int] = set()  # workers that are known to wait for a person
         self._held: set[int] = set()  # workers in the queue that are not to start
         self._paused: float | None = None  # since when nothing of the run works
 
@@ -124,7 +125,8 @@ class Supervisor:
                 self._drain("run_budget")
                 break
             self.queue.remove(number)
-            worker = Worker(self.context, self.context.spec.job(number), budget)
+            seen = not self.display.quiet or self._herdr is not None
+            worker = Worker(self.context, self.context.spec.job(number), budget, seen=seen)
             self.workers[number] = self.active[number] = worker
             started.append(worker)
         if len(started) > 1:
@@ -189,15 +191,18 @@ class Supervisor:
             self._ended(value)
 
     def _changed(self, number: int) -> None:
-        was = self._views[number].state
         self._show(number, **self.workers[number].shown())
-        blocked = self._views[number].state == "blocked" != was
-        if blocked and self._calls.due(number, time.monotonic()):
-            self._tell_blocked(number)
+        if self._views[number].state != "blocked":
+            self._blocked.discard(number)
+        elif number not in self._blocked:
+            self._blocked.add(number)
+            if self._calls.due(number, time.monotonic()):
+                self._tell_blocked(number)
 
     def _tell_blocked(self, number: int) -> None:
         """A worker waits for a person: let them know."""
         spec = self.context.spec
+        self._refresh()
         if spec.bell:
             self.display.sound(notify.words_of_one(self._views[number]))
         self._calls.blocked(RunView(spec, "running", os.getpid(), list(self._views.values()), spec.created), number)
@@ -234,13 +239,18 @@ class Supervisor:
         changed = self._sampler.changed_files(self.context, active.values())
         for number, worker in active.items():
             worker.watch(files_changed=changed.get(number), usage=usage.get(number))
-            self._views[number] = replace(self._views[number], progress=worker.progress)
+        self._refresh()
         self.display.update(list(self._views.values()), time.time())
         for warning in self._calls.faults():
             self.display.message(f"warning: {warning}")
         if self._deadline is not None and self._paused is None and time.monotonic() >= self._deadline:
             self._drain("run_timeout")
             self._stop_all("run_timeout")
+
+    def _refresh(self) -> None:
+        """Look at all that are at work: of some changes nobody has told."""
+        for number, worker in self.active.items():
+            self._views[number] = replace(self._views[number], **worker.shown(), progress=worker.progress)
 
     def _show(self, number: int, **changes: object) -> None:
         self._views[number] = replace(self._views[number], **changes)

@@ -40,7 +40,7 @@ _BACK_OFF = (2.0, 5.0, 15.0, 30.0, 60.0)
 class Worker:
     """A worker from its first step to its result. ``budget`` is the most it may spend (None: no limit)."""
 
-    def __init__(self, context: Context, job: Job, budget: float | None) -> None:
+    def __init__(self, context: Context, job: Job, budget: float | None, *, seen: bool = True) -> None:
         self.context = context
         self.job = job
         self.budget = budget
@@ -66,6 +66,7 @@ class Worker:
         self._started: float | None = None
         self._started_wall: str | None = None
         self._peak_rss = 0
+        self._seen = seen  # whether somebody sees each change as it happens
         self._shown: dict[str, Any] = {}
         self._admin: str | None = None
         self._registered = False  # by us, now
@@ -213,12 +214,14 @@ class Worker:
     ) -> bool:
         """Write a state change into the journal and let the display know; False when the state is none ``of`` these."""
         with self._lock:
-            if of is not None and self._shown.get("state") not in of:
+            was = self._shown.get("state")
+            if of is not None and was not in of:
                 return False
             event = self.context.journal.append("state", worker=self.job.worker, state=state, source=source, **facts)
             shown = {"state": state, "since": event["time"], "source": source, "reason": event.get("reason")}
             self._shown = {**shown, "started": self._started_wall, "attempt": self._attempt}
-        if state != "ended":  # the end is told together with the result
+        # The end is told together with the result. The main thread is not woken for nothing.
+        if state != "ended" and (self._seen or "blocked" in (was, state)):
             self.context.inbox.put(("changed", self.job.worker))
         return True
 

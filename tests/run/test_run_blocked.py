@@ -86,6 +86,23 @@ def test_a_question_in_a_stream_of_events_says_so_too(repo):
     assert "which colour?" in shown(repo)["waiting"]
 
 
+def test_a_quiet_run_tells_of_it_too_and_where_the_others_are(repo, tmp_path):
+    question = {"name": "AskUserQuestion", "input": {"questions": [{"question": "which colour?"}]}}
+    asked = {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": "1", **question}]}}
+    (repo.path / "asks").write_text(f"#!/bin/sh\n[ $1 != paint ] || echo '{json.dumps(asked)}'\nexec sleep 300\n")
+    (repo.path / "asks").chmod(0o755)
+    repo.commit("an agent", {".git-parallel.yaml": "agents: {asks: {command: [./asks, '{task}'], output: claude}}\n"})
+    repo.git("config", "parallel.notify", f"cat > {tmp_path}/new.$$ && mv {tmp_path}/new.$$ {tmp_path}/told.$$")
+    argv = ("run", "--quiet", "--trust", "--program", "asks", "--task", "paint", "--task", "rest")
+    with at_terminal.parallel(*argv, cwd=repo.path) as person:
+        until(lambda: list(tmp_path.glob("told.*")), "it is told")
+        (first,) = tmp_path.glob("told.*")
+        told = json.loads(first.read_text())
+        assert [(one["worker_id"], one["state"]) for one in told["workers"]] == [(1, "blocked"), (2, "running")]
+        repo.parallel("stop", "--now")
+        person.end()
+
+
 @pytest.mark.parametrize("bell", ["true", "false"])
 def test_the_persons_terminal_rings_unless_they_do_not_want_that(repo, bell):
     repo.git("config", "parallel.bell", bell)
