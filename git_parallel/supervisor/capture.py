@@ -213,11 +213,16 @@ def _nested(work: Work) -> list[str]:
 def _compare(context: Context, job: Job, work: Work, now: str) -> None:
     """Hold a tree against the base's, and that of where this round had to begin to change something."""
     objects = context.objects
-    begin, of = context.spec.base, context.rounds[job.worker].since
-    base = _tree(context, begin)
-    since = base if of == begin else _tree(context, of)
+    base, since = (_begun(context, one) for one in (context.spec.base, context.rounds[job.worker].since))
     work.change = snapshots.compared(objects, base, now)
     work.done = bool(work.change.paths if since == base else snapshots.compared(objects, since, now).paths)
+
+
+def _begun(context: Context, commit: str) -> str:
+    """The tree of a commit that workers start from: many ask for it."""
+    if commit not in context.trees:
+        context.trees[commit] = _tree(context, commit)
+    return context.trees[commit]
 
 
 def _tree(context: Context, commit: str) -> str:

@@ -42,7 +42,7 @@ class Context(Struct, frozen=True):
 
     ``rounds`` has the workers that are to be run, ``earlier`` the results of those that are left as they are;
     orders in ``control.jsonl`` before ``control_offset`` were for an earlier supervisor. ``filled`` has the stamps of
-    indexes as we wrote them.
+    indexes as we wrote them, ``trees`` those of commits that workers start from.
     """
 
     repo: Repository
@@ -62,6 +62,7 @@ class Context(Struct, frozen=True):
     terminal: Session | None = None
     inbox: SimpleQueue[Message] = field(default_factory=SimpleQueue)
     filled: dict[int, snapshots.Stamp | None] = field(default_factory=dict)
+    trees: dict[str, str] = field(default_factory=dict)
 
     @property
     def going_on(self) -> bool:

@@ -10,11 +10,13 @@ def replace(path: str, data: bytes, *, durable: bool = False) -> None:
     temporary = f"{path}.{os.getpid()}.tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
+        try:
+            while data:
+                data = data[os.write(descriptor, data) :]
             if durable:
-                file.flush()
-                os.fsync(file.fileno())
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
         os.replace(temporary, path)
     except OSError:
         os.unlink(temporary)
