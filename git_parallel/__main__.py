@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from git_parallel.errors import INTERRUPTED
+
 # Most commands end before there is anything to collect: looking for it is a tenth of the time that loading takes.
 gc.set_threshold(50_000, 20, 20)
 
@@ -27,16 +29,19 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         from git_parallel.cli import run  # noqa: PLC0415 (the version needs nothing of git)
 
         _leave(run(words))
-    _load_msgspec()
-    from git_parallel import git  # noqa: PLC0415
+    try:
+        _load_msgspec()
+        from git_parallel import git  # noqa: PLC0415
 
-    git.ask_ahead()
-    starts_workers = _starts_workers(words)
-    if starts_workers:
-        from git_parallel.supervisor import ahead  # noqa: PLC0415 (while git looks)
+        git.ask_ahead()
+        starts_workers = _starts_workers(words)
+        if starts_workers:
+            from git_parallel.supervisor import ahead  # noqa: PLC0415 (while git looks)
 
-        ahead.begin()
-    from git_parallel.cli import run  # noqa: PLC0415 (while git looks, or the guards' host gets ready)
+            ahead.begin()
+        from git_parallel.cli import run  # noqa: PLC0415 (while git looks, or the guards' host gets ready)
+    except KeyboardInterrupt:  # git may take long to say where we are
+        _leave(INTERRUPTED)
 
     code = run(words)
     git.drop_ahead()

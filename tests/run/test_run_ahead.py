@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -62,6 +67,24 @@ def test_outside_of_a_repository_the_error_is_the_usual_one(repo, tmp_path):
     done = repo.parallel("run", "--task", "x", cwd=tmp_path)
     assert done.returncode == 128
     assert done.stderr.startswith("fatal: not a git repository")
+
+
+def test_a_ctrl_c_while_git_looks_where_we_are_ends_it_without_a_word(repo, tmp_path):
+    (tmp_path / "git").write_text(f"#!/bin/sh\n: > {tmp_path}/asked\nexec sleep 300\n")
+    (tmp_path / "git").chmod(0o755)
+    argv = [sys.executable, "-m", "git_parallel", "run", "--task", "x"]
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with subprocess.Popen(argv, cwd=repo.path, env=env, stderr=subprocess.PIPE, process_group=0) as person:
+        try:
+            deadline = time.monotonic() + 30
+            while not (tmp_path / "asked").exists():
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            os.killpg(person.pid, signal.SIGINT)
+            assert (person.wait(30), person.stderr.read()) == (130, b"")
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(person.pid, signal.SIGKILL)
 
 
 def test_what_was_begun_is_taken_once_or_dropped(repo, monkeypatch):
