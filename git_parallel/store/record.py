@@ -104,7 +104,6 @@ def write(
     notes: Mapping[str, str] | None = None,
     ended: Mapping[int, Status] | None = None,
     worktree: str | None = None,
-    known: Tips | None = None,
 ) -> str:
     """Add one commit to the record of ``run`` (see :class:`Entry`); return its id. Raises as :func:`write_many`."""
     entry = Entry(
@@ -116,17 +115,15 @@ def write(
         notes=notes,
         ended=ended or {},
     )
-    return write_many(repo, run, [entry], worktree=worktree, known=known)[0]
+    return write_many(repo, run, [entry], worktree=worktree)[0]
 
 
-def write_many(
-    repo: Repository, run: str, entries: Sequence[Entry], *, worktree: str | None = None, known: Tips | None = None
-) -> list[str]:
+def write_many(repo: Repository, run: str, entries: Sequence[Entry], *, worktree: str | None = None) -> list[str]:
     """Add a commit for each entry, in one transaction with their notes and updates; return the ids.
 
     Raises as :func:`write_chains`.
     """
-    return write_chains(repo, [run_chain(run, entries)], worktree=worktree, known=known)[0] if entries else []
+    return write_chains(repo, [run_chain(run, entries)], worktree=worktree)[0] if entries else []
 
 
 Tips = dict[str, str]
@@ -178,9 +175,8 @@ def write_chains(
     both cases no ref has moved. With ``worktree``, the reflog of that worktree's HEAD is written too.
     ``ready`` is asked last of all, before a ref moves: what it raises keeps them where they are. ``objects`` are
     the repository's, where they are open already, ``through`` the process for transactions, where there is one, and
-    ``tips`` what :func:`begin_tips` began. ``known`` is where the
-    chains' refs and the notes were left by the last call that was given it: most likely they still are there, and the
-    transaction says if not.
+    ``tips`` what :func:`begin_tips` began. ``known`` is where the chains' refs and the notes were left by the last call
+    that was given it: most likely they still are there, and the transaction says if not.
     """
     if not all(chain.entries for chain in chains):
         raise ValueError("a chain without entries")

@@ -489,12 +489,17 @@ def counted_reads(monkeypatch):
     return reads
 
 
+def write_known(tips, where, changes, **more):
+    entry = Entry(changes=changes, **more)
+    return write_chains(where, [run_chain(RUN, [entry])], known=tips)[0][0]
+
+
 def test_known_tips_are_not_read_again(where, head, monkeypatch):
     tips: record.Tips = {}
-    write(where, RUN, {"a": b"1"}, subject="one", known=tips)
+    write_known(tips, where, {"a": b"1"}, subject="one")
     reads = counted_reads(monkeypatch)
-    second = write(where, RUN, {"b": b"2"}, subject="two", notes={head: "note one\n"}, known=tips)
-    third = write(where, RUN, {"c": b"3"}, subject="three", notes={head: "note two\n"}, known=tips)
+    second = write_known(tips, where, {"b": b"2"}, subject="two", notes={head: "note one\n"})
+    third = write_known(tips, where, {"c": b"3"}, subject="three", notes={head: "note two\n"})
     assert reads == []
     assert refs.read(where, REF, notes.NOTES) == tips
     assert tips[REF] == third != second
@@ -504,14 +509,14 @@ def test_known_tips_are_not_read_again(where, head, monkeypatch):
 @pytest.mark.parametrize("moved", ["record", "notes", "both", "gone"])
 def test_known_tips_that_others_have_moved_are_read_again(both, where, head, moved):
     tips: record.Tips = {}
-    write(where, RUN, {"a": b"1"}, subject="one", notes={head: "ours\n"}, known=tips)
+    write_known(tips, where, {"a": b"1"}, subject="one", notes={head: "ours\n"})
     if moved in ("record", "both"):
         write(where, RUN, {"theirs": b"x"}, subject="theirs")
     if moved in ("notes", "both"):
         both.git("notes", "--ref=architect", "append", "-m", "theirs", head)
     if moved == "gone":
         both.git("update-ref", "-d", notes.NOTES)
-    write(where, RUN, {"b": b"2"}, subject="two", notes={head: "ours, too\n"}, known=tips)
+    write_known(tips, where, {"b": b"2"}, subject="two", notes={head: "ours, too\n"})
     assert refs.read(where, REF, notes.NOTES) == tips
     found = read(where, RUN)
     assert found is not None
@@ -525,11 +530,11 @@ def test_known_tips_that_others_have_moved_are_read_again(both, where, head, mov
 
 def test_a_raced_update_of_the_callers_is_the_callers(both, where, head):
     tips: record.Tips = {}
-    write(where, RUN, {"a": b"1"}, subject="one", known=tips)
+    write_known(tips, where, {"a": b"1"}, subject="one")
     both.git("branch", "work")
     with pytest.raises(RaceError):
-        write(where, RUN, {"b": b"2"}, subject="two", updates=[Update("refs/heads/work", head, where.zero)], known=tips)
-    write(where, RUN, {"b": b"2"}, subject="two", known=tips)
+        write_known(tips, where, {"b": b"2"}, subject="two", updates=[Update("refs/heads/work", head, where.zero)])
+    write_known(tips, where, {"b": b"2"}, subject="two")
     assert refs.read(where, REF) == {REF: tips[REF]}
 
 
