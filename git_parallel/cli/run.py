@@ -124,6 +124,8 @@ def command(
         looking = begun.enter_context(surroundings.Looking(repo))
         if early is None and not (dry_run or detach):  # the guards' host gets ready meanwhile, as does git
             early = begun.enter_context(ahead.Ahead(repo))
+        if early is not None:
+            early.expect(len(prompts), flags["workers"])
         from git_parallel.cli import _supervise, _trust  # noqa: PLC0415
         from git_parallel.render import terminal  # noqa: PLC0415
         from git_parallel.supervisor import recover, start  # noqa: PLC0415

@@ -7,8 +7,11 @@ from contextlib import suppress
 from git_parallel.errors import ParallelError
 from git_parallel.git import Repository
 from git_parallel.layout import State
+from git_parallel.plan.settings import BY_NAME
 from git_parallel.supervisor import view
 from git_parallel.supervisor.host import guard_host
+
+_MOST = 16  # guards that are forked before it is known how many there will be
 
 
 class Ahead:
@@ -19,6 +22,13 @@ class Ahead:
         self.repo = repo
         self.run = view.fresh_id(state)
         self.host = guard_host(state.run(self.run))
+
+    def expect(self, tasks: int, workers: str | None) -> None:
+        """Have guards forked for the workers that these tasks and ``--workers``, if given, most likely mean."""
+        with suppress(ValueError):  # there will be no run
+            setting = BY_NAME["workers"]
+            at_once = setting.default if workers is None else setting.parse([workers])
+            self.host.expect(min(tasks, at_once, _MOST))
 
     def __enter__(self) -> Ahead:
         return self

@@ -33,6 +33,7 @@ import time
 
 from git_parallel.supervisor.becoming import become_agent, to_path
 from git_parallel.supervisor.processes import (
+    GUARDS,
     LINUX,
     MARKER,
     Process,
@@ -99,6 +100,14 @@ def write_ending(path: str, ending: dict[str, Any]) -> None:
         print(f"cannot write {path}: {error.strerror}", file=sys.stderr, flush=True)
 
 
+def log_to(path: str) -> None:
+    """Send what should never happen, which is all that is written to standard error, to a file."""
+    with contextlib.suppress(OSError):
+        log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.dup2(log, 2)
+        os.close(log)
+
+
 def wake_on_children() -> int:
     """Return a descriptor that becomes readable when a child ends (or any other handled signal arrives)."""
     reader, writer = os.pipe()
@@ -119,9 +128,9 @@ def drain(descriptor: int) -> None:
 class Guard:
     """One agent from its start to the last process that it leaves."""
 
-    def __init__(self, line: socket.socket, path: str) -> None:
+    def __init__(self, line: socket.socket) -> None:
         self.line = line
-        self.path = path
+        self.path = ""  # of exit.json, once there is a specification
         self.wakeup = wake_on_children()
         self.received = b""
         self.spec: dict[str, Any] = {}
@@ -143,6 +152,7 @@ class Guard:
         signal.signal(signal.SIGTERM, lambda *_: self.order("stop", "signal"))
         if not self.hear_spec():
             return
+        log_to(os.environ[GUARDS])  # the directory of the log is there now
         reserve(self.path)
         failure = self.spawn()
         if failure is None and not self.urgent:
@@ -234,6 +244,7 @@ class Guard:
                 return False
         text, self.received = self.received.split(b"\n", 1)
         self.spec = json.loads(text)
+        self.path = to_path(self.spec["ending"])
         self.grace = self.spec["grace"]
         if self.spec["psutil_path"]:
             sys.path.append(self.spec["psutil_path"])

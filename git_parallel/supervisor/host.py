@@ -10,11 +10,13 @@ import contextlib
 import os
 import select
 import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -32,6 +34,9 @@ _ZYGOTE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "zygote.py")
 _START_LIMIT = 30.0  # seconds until a guard that does not answer is an error
 _ORPHAN_LIMIT = 2.0  # seconds of SIGKILL for what nobody guards any more
 _TRIES = 3
+_HEADER = struct.Struct(">II")  # what the zygote is told begins with it: see there
+_FORK = _HEADER.pack(0, 0)
+_PATHS = ("cwd", "stdin", "stdout", "stderr", "ending", "terminal")
 
 
 class GuardSpec(Struct, frozen=True):
@@ -151,14 +156,14 @@ class Guard:
         """Let paused processes go on."""
         self._order({"do": "continue"})
 
-    def _dead(self, limit: float) -> bool:
-        """Hear it say that it is ready; say whether it has died since, or before that, without an agent."""
+    def _ended_early(self, limit: float) -> bool:
+        """Hear it say that it is ready; say whether it has ended since, or before that, without an agent."""
         while self._pid is None and self._ending is None:
             if self._hear(limit) is None:
                 return False
         if self._ending is None and (self._received or _readable(self._line, 0)):
             self.wait(0)  # nobody but the zygote has anything to say now
-        return self._ending is not None and self._ending.ended_by == "guard-died"
+        return self._ending is not None
 
     def _take(self, spec: GuardSpec) -> None:
         """Give a guard that is ready its agent."""
@@ -240,7 +245,7 @@ class GuardHost:
         self._zygote: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._retired: list[subprocess.Popen[bytes]] = []
-        self._idle: dict[str, Guard] = {}  # by where their agents' endings will be
+        self._idle: deque[Guard] = deque()  # they wait for an agent
         with self._lock:
             self._start_zygote()  # it gets ready while the supervisor does other things
 
@@ -250,31 +255,33 @@ class GuardHost:
         assert self._zygote is not None
         return self._zygote.pid
 
-    def expect(self, endings: Iterable[str]) -> None:
-        """Have guards forked for agents that will start soon, named by the ``ending`` of their specs.
-
-        The directory of the log must exist. What fails here fails again when the agent starts.
-        """
+    def expect(self, count: int) -> None:
+        """Have so many guards ready for agents that will start soon. What fails here fails again when they start."""
         with self._lock, contextlib.suppress(ParallelError, OSError):
-            for ending in endings:
-                self._idle[ending] = self._request(ending)
+            while len(self._idle) < count:
+                self._idle.append(self._fork())
 
     def start(self, spec: GuardSpec) -> Guard:
         """Start an agent; returns once it runs or has failed to (then its :class:`Ending` tells why).
 
         ParallelError when no guard can be had at all.
         """
-        for _ in range(_TRIES):
-            with self._lock:
-                guard = self._idle.pop(spec.ending, None) or self._request(spec.ending)
+        with contextlib.suppress(OSError):
+            os.unlink(spec.ending)  # an earlier attempt's
+        early: Ending | None = None
+        for guard in self._forked():
             limit = time.monotonic() + _START_LIMIT
-            if guard._dead(limit):  # before it had anything to do, so nothing was started: try another one
+            if guard._ended_early(limit):  # so nothing was started: try another one
+                early = guard._ending
                 continue
             if guard.pid is not None:
+                self._tell(guard.pid, spec.ending)
                 guard._take(spec)
             if guard._ending is None and guard._hear(limit) is None:
                 guard._line.close()  # which it takes for our death, should it wake up
                 raise ParallelError("the guard process does not answer", *self._hints())
+            return guard
+        if early is not None and early.spawn_error is not None:
             return guard
         raise ParallelError("cannot start a guard process", *self._hints())
 
@@ -294,24 +301,40 @@ class GuardHost:
     def _hints(self) -> tuple[str, ...]:
         return () if self._log == os.devnull else (f"see {self._log}",)
 
-    def _request(self, ending: str) -> Guard:
+    def _forked(self) -> Iterator[Guard]:
+        """Yield guards: those that are ready already, then some new ones."""
+        tries = _TRIES
+        while tries:
+            with self._lock:
+                if self._idle:
+                    guard = self._idle.popleft()
+                else:
+                    guard, tries = self._fork(), tries - 1
+            yield guard
+
+    def _fork(self) -> Guard:
         """Hand one end of a new socket pair to the zygote, a new one if need be."""
         ours, theirs = _socketpair()
         with theirs:
-            path = os.fsencode(os.path.abspath(ending))
             for _ in range(_TRIES):
                 if self._control is None:
                     self._start_zygote()
                 assert self._control is not None
                 try:
-                    request = len(path).to_bytes(4, "big") + path
-                    sent = socket.send_fds(self._control, [request], [theirs.fileno()])
-                    self._control.sendall(request[sent:])
+                    sent = socket.send_fds(self._control, [_FORK], [theirs.fileno()])
+                    self._control.sendall(_FORK[sent:])
                     return Guard(ours)
                 except (BrokenPipeError, ConnectionResetError):
                     self._drop_zygote()
         ours.close()
         raise ParallelError("cannot start a guard process", *self._hints())
+
+    def _tell(self, pid: int, ending: str) -> None:
+        """Tell the zygote where a guard's ending will be, should it have to stand in for that."""
+        path = os.fsencode(os.path.abspath(ending))
+        with self._lock, contextlib.suppress(OSError):  # the next guard finds out that it is dead
+            if self._control is not None:
+                self._control.sendall(_HEADER.pack(pid, len(path)) + path)
 
     def _start_zygote(self) -> None:
         ours, theirs = _socketpair()
@@ -332,7 +355,7 @@ class GuardHost:
         self._control = ours
 
     def _drop_zygote(self) -> None:
-        for guard in self._idle.values():
+        for guard in self._idle:
             guard._line.close()
         self._idle.clear()
         if self._control is not None:
@@ -380,7 +403,7 @@ def _encode(spec: GuardSpec) -> bytes:
     # Programs believe PWD, and would work where the person is.
     env = {name: value for name, value in spec.env.items() if name != "OLDPWD"} | {"PWD": os.path.abspath(spec.cwd)}
     values["env"] = {portable(name): portable(value) for name, value in env.items()}
-    values.update({name: absolute(values[name]) for name in ("cwd", "stdin", "stdout", "stderr", "terminal")})
+    values.update({name: absolute(values[name]) for name in _PATHS})
     values["psutil_path"] = spec.psutil_path or _psutil_path()
     return plain.encode(values) + b"\n"
 

@@ -1,9 +1,10 @@
 """The zygote: a small process that forks one guard for each agent, and stands in for a guard that is killed.
 
 Run as ``python -I -S zygote.py FD``: standard library only, so that a guard costs a fork and a few private
-pages. FD is a stream socket from the supervisor. A request on it is a length (4 bytes, big endian), that many
-bytes of a path (the worker's ``exit.json``) and one passed descriptor: the guard's end of a socket pair whose
-other end the supervisor keeps. The rest is between supervisor and guard (``guard.py``).
+pages. FD is a stream socket from the supervisor. What it says there begins with two numbers of 4 bytes, big endian:
+a guard's process id, and the length of the path that follows, which is where that guard's agent will have its
+``exit.json``. Both are 0 when a guard is to be forked; then a descriptor is passed along, the guard's end of a socket
+pair whose other end the supervisor keeps. The rest is between supervisor and guard (``guard.py``).
 
 The zygote keeps its copy of that descriptor, so that the supervisor sees no end of file before the orphans of
 a killed guard, which come to the zygote, are dead. After the end of file on FD it waits for its guards, which
@@ -27,14 +28,27 @@ if not __package__:  # run as a script: neither site-packages nor this package i
 
 from git_parallel.supervisor import files
 from git_parallel.supervisor.becoming import SURVIVED
-from git_parallel.supervisor.guard import Guard, drain, make_ending, wake_on_children, write_ending
+from git_parallel.supervisor.guard import Guard, drain, log_to, make_ending, wake_on_children, write_ending
 from git_parallel.supervisor.processes import GUARDS, LINUX, PR_SET_CHILD_SUBREAPER, chase, descendants, kill_all, prctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+HEADER = 8  # bytes that begin what the supervisor says
 ORPHAN_LIMIT = 2.0  # seconds of SIGKILL for a dead guard's orphans; other guards' starts wait meanwhile
+
+
+class Forked:
+    """A guard as the zygote knows it: its lifeline, when it got its agent, and where that one's ``exit.json`` will be.
+
+    ``path`` is "" until then.
+    """
+
+    def __init__(self, line: socket.socket) -> None:
+        self.line = line
+        self.begun = time.monotonic()
+        self.path = ""
 
 
 class Zygote:
@@ -42,9 +56,15 @@ class Zygote:
 
     def __init__(self, control: socket.socket) -> None:
         self.control: socket.socket | None = control
-        self.guards: dict[int, tuple[socket.socket, str, float]] = {}  # by pid: lifeline, exit.json, begin
+        self.guards: dict[int, Forked] = {}  # by pid
         self.logging = False
         self.wakeup = wake_on_children()
+
+    def log(self) -> None:
+        """Open the log, now that there most likely is a run that it belongs to."""
+        if not self.logging:
+            self.logging = True
+            log_to(os.environ[GUARDS])
 
     def serve(self) -> None:
         """Work until the supervisor is gone and the last guard too."""
@@ -56,48 +76,50 @@ class Zygote:
             ready = [descriptor for descriptor, _ in poll.poll()]
             if self.wakeup in ready:
                 drain(self.wakeup)
-            for pid, status in self.reap():
+            ended = self.reap()
+            if self.control is not None and (ended or self.control.fileno() in ready):
+                self.listen(self.control)  # of who has ended, it may have said what for, and that was before
+            for pid, status in ended:
                 self.bury(pid, status)
-            if self.control is not None and self.control.fileno() in ready:
-                self.accept(self.control)
+
+    def listen(self, control: socket.socket) -> None:
+        """Take in all that the supervisor has said so far."""
+        poll = select.poll()
+        poll.register(control, select.POLLIN)
+        while self.control is not None and poll.poll(0):
+            self.accept(control)
 
     def accept(self, control: socket.socket) -> None:
-        """Fork the guard that a request asks for, or give the control socket up at its end."""
-        header, descriptors, _, _ = socket.recv_fds(control, 4, 1)
+        """Fork a guard or hear what it is for, or give the control socket up at its end."""
+        header, descriptors, _, _ = socket.recv_fds(control, HEADER, 1)
         if not header:
             self.control = None
             control.close()
             return
-        if not self.logging:
-            self.open_log()
-        length = int.from_bytes(header, "big")
-        path = os.fsdecode(control.recv(length, socket.MSG_WAITALL))
+        pid, length = int.from_bytes(header[:4], "big"), int.from_bytes(header[4:], "big")
+        if pid:
+            path = os.fsdecode(control.recv(length, socket.MSG_WAITALL))
+            if (guard := self.guards.get(pid)) is not None:
+                guard.path, guard.begun = path, time.monotonic()
+                self.log()
+            return
         if not descriptors:  # too many are open here; the supervisor sees its end of file, which is an error there
-            print(f"no descriptor for {path}", file=sys.stderr, flush=True)
+            self.log()
+            print("no descriptor for a guard", file=sys.stderr, flush=True)
             return
         line = socket.socket(fileno=descriptors[0])
         line.set_inheritable(False)
-        with contextlib.suppress(OSError):
-            os.unlink(path)  # an earlier attempt's
         try:
             pid = os.fork()
         except OSError as error:
             ending = make_ending("exit", None, 0.0, 0, [])
             ending["spawn_error"] = f"cannot start a guard: {error.strerror}"
-            self.tell(line, path, ending)
+            self.tell(line, "", ending)
             line.close()
             return
         if pid == 0:
-            become_guard(line, path)
-        self.guards[pid] = line, path, time.monotonic()
-
-    def open_log(self) -> None:
-        """Send what should never happen where it is looked for: there is a run only now that an agent is to start."""
-        self.logging = True
-        with contextlib.suppress(OSError):
-            log = os.open(os.environ[GUARDS], os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            os.dup2(log, 2)
-            os.close(log)
+            become_guard(line)
+        self.guards[pid] = Forked(line)
 
     def reap(self) -> list[tuple[int, int]]:
         """Take in what has ended and return the guards among it; let a guard go on that somebody stopped."""
@@ -117,14 +139,15 @@ class Zygote:
 
     def bury(self, pid: int, status: int) -> None:
         """A guard is gone: unless it had finished, do the rest of its work."""
-        line, path, begun = self.guards.pop(pid)
+        guard = self.guards.pop(pid)
         if status != 0:
             killed, survivors = self.kill_orphans()
-            known = files.read(path)
+            known = files.read(guard.path) if guard.path else None
             how = f"killed by signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "failed"
-            ending = make_ending("guard-died", f"the guard was {how}", time.monotonic() - begun, killed, survivors)
-            self.tell(line, path, json.loads(known) if known else ending)
-        line.close()
+            duration = time.monotonic() - guard.begun
+            ending = make_ending("guard-died", f"the guard was {how}", duration, killed, survivors)
+            self.tell(guard.line, guard.path, json.loads(known) if known else ending)
+        guard.line.close()
 
     def kill_orphans(self) -> tuple[int, list[int]]:
         """Kill what came to us from a dead guard; return how many that were and the ids of survivors."""
@@ -138,14 +161,14 @@ class Zygote:
 
     def tell(self, line: socket.socket, path: str, ending: dict[str, Any]) -> None:
         """Say what the guard would have said; the leading newline ends a line that it had begun."""
-        if not os.path.exists(path):
+        if path and not os.path.exists(path):
             write_ending(path, ending)
         message = json.dumps({"event": "ended", **ending}).encode()
         with contextlib.suppress(OSError):
             line.send(b"\n" + message + b"\n", socket.MSG_DONTWAIT)
 
 
-def become_guard(line: socket.socket, path: str) -> NoReturn:
+def become_guard(line: socket.socket) -> NoReturn:
     """Turn the forked child into a guard that shares nothing with the zygote and its other guards."""
     code = 70  # EX_SOFTWARE: the zygote takes over
     try:
@@ -158,9 +181,10 @@ def become_guard(line: socket.socket, path: str) -> NoReturn:
             if int(name) > 3:
                 with contextlib.suppress(OSError):  # the listing's own is closed already
                     os.close(int(name))
-        Guard(socket.socket(fileno=3), path).live()
+        Guard(socket.socket(fileno=3)).live()
         code = 0
     except BaseException as error:
+        log_to(os.environ[GUARDS])
         sys.excepthook(type(error), error, error.__traceback__)
         sys.stderr.flush()
     finally:

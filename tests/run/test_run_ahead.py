@@ -87,6 +87,23 @@ def test_a_ctrl_c_while_git_looks_where_we_are_ends_it_without_a_word(repo, tmp_
                 os.killpg(person.pid, signal.SIGKILL)
 
 
+@pytest.mark.parametrize(
+    ("tasks", "workers", "expected"),
+    [(1, None, 1), (5, None, 3), (5, "4", 4), (2, "4", 2), (40, "40", 16), (2, "0", 0), (2, "many", 0)],
+)
+def test_as_many_guards_are_ready_as_there_most_likely_will_be_workers(repo, monkeypatch, tasks, workers, expected):
+    monkeypatch.chdir(repo.path)
+    with ahead.Ahead(Repository.discover()) as early:
+        early.expect(tasks, workers)
+        deadline = time.monotonic() + 30
+        while len(psutil.Process(early.host.pid).children()) < expected:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        assert len(hosts(repo.path)) == 1 + expected
+    assert hosts(repo.path) == []
+    assert not (repo.path / ".git/architect").exists()
+
+
 def test_what_was_begun_is_taken_once_or_dropped(repo, monkeypatch):
     monkeypatch.chdir(repo.path)
     ahead.begin()

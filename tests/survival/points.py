@@ -62,6 +62,7 @@ WORKER = (
     "mkdir temporary directory",
     "journal intent spawn",
     "spawn agent",
+    "unlink exit.json",
     "journal started",
     "journal state running",
     "rmdir temporary directory",
@@ -78,6 +79,7 @@ WORKER = (
     "refs wip",
     "journal intent check",
     "spawn check",
+    "unlink check-N.exit.json",
     "journal check",
     "mkdir object",
     "create object",
@@ -90,10 +92,9 @@ WORKER = (
     "unlink capture.index",
     "journal state ended",
 )
-UNCOMMITTED = {
-    *("create capture.index.staged.index", "git write-tree", "unlink capture.index.staged.index"),
-    *("refs wip", "link index.lock", "replace index"),
-}
+# Of whoever has staged something, and of others only when a checkpoint was made of them.
+STAGED = {"create capture.index.staged.index", "git write-tree", "unlink capture.index.staged.index"}
+UNCOMMITTED = {*STAGED, "refs wip", "link index.lock", "replace index"}
 
 # While agents wait half way, a checkpoint of one of them (in a thread of the run).
 CHECKPOINT = ("git write-tree", "git add", "refs wip")
@@ -102,9 +103,10 @@ CHECKPOINT = ("git write-tree", "git add", "refs wip")
 GUARD = tuple(
     f"{which} {act}"
     for which in ("guard", "check guard")
-    for act in ("says ready", "hear_spec", "spawn", "says started", "destroy", "conclude", "exit.json", "says ended")
+    for act in ("spawn", "says started", "destroy", "conclude", "exit.json", "says ended")
 )
 ZYGOTE = ("zygote accept", "zygote bury")
+IDLE = ("guard says ready", "guard hear_spec")  # of a guard that has no agent yet
 
 # What a take-over does not do any more. It does the rest, and more of its own.
 ONLY_FIRST = {
@@ -150,7 +152,7 @@ def waits(point: str) -> bool:
 
 def steps() -> set[str]:
     """Every step as a run shows it: ``refs record@3``."""
-    found = {f"{step}@0" for step in (*RUN, *CHECKPOINT, *ZYGOTE)}
+    found = {f"{step}@0" for step in (*RUN, *CHECKPOINT, *ZYGOTE, *IDLE)}
     for step in (*WORKER, *GUARD, "work", "check"):
         found |= {f"{step}@{worker}" for worker in WORKERS if worker > 1 or step not in UNCOMMITTED}
     return found
@@ -159,7 +161,9 @@ def steps() -> set[str]:
 def killings() -> Iterator[tuple[str, str]]:
     """Every victim at every point."""
     for step in sorted(steps()):
-        name = step.rpartition("@")[0]
+        name, _, worker = step.rpartition("@")
+        if name in STAGED and worker not in ("0", "2"):
+            continue
         whens = ("amid",) if name in ("work", "check") else ("before", "after")
         for when in whens:
             point = f"{when} {step}"
@@ -168,7 +172,7 @@ def killings() -> Iterator[tuple[str, str]]:
             alive = when == "amid" or f"{when} {name}" in _ALIVE or waits(point)
             if alive or f"{when} {name.removeprefix('check ')}" in _STARTED:
                 yield "agent", point
-            if alive or name in GUARD or name in ZYGOTE:
+            if alive or name in (*GUARD, *ZYGOTE, *IDLE):
                 yield "guard", point
                 yield "zygote", point
 
@@ -194,11 +198,11 @@ def sample() -> list[str]:
         by_step.setdefault(step(point), {}).setdefault(victim, []).append(point)
     cut, acts = {step(point) for point in POWER}, len(GUARD) // 2
     guards = {(GUARD if act % 2 else GUARD[acts:])[act] for act in range(acts)}
-    rest = sorted(by_step.keys() - ONLY_FIRST - set(GUARD))
+    rest = sorted(by_step.keys() - ONLY_FIRST - set(GUARD) - set(IDLE))
     chosen = []
-    for number, name in enumerate(sorted({*(ONLY_FIRST - cut), *guards, *rest[::3]})):
+    for number, name in enumerate(sorted({*(ONLY_FIRST - cut), *guards, *IDLE, *rest[::3]})):
         victims = [victim for victim in VICTIMS if victim in by_step[name]]
-        victim = victims[(number + 9) % (len(victims) + 1) % len(victims)]  # the supervisor more often than others
+        victim = victims[(number + 6) % (len(victims) + 1) % len(victims)]  # the supervisor more often than others
         some = by_step[name][victim]
         ending = ENDINGS[number % 4 == 3]
         chosen.append(among_few(f"{victim}|{some[number * 3 % len(some)]}|{ending}", number))

@@ -337,10 +337,10 @@ class Guards:
         return named
 
     def _becoming(self, become: Thing) -> Thing:
-        def wrapped(line: Any, path: str) -> Any:
+        def wrapped(line: Any) -> Any:
             # A guard closes all that it inherits, the log of steps too.
             self.reach.note = self._append  # type: ignore[method-assign]
-            return become(line, path)
+            return become(line)
 
         return wrapped
 
