@@ -197,7 +197,7 @@ def resume(place: Scene, victim: str) -> list[str]:
         kind = place.kinds[number - 1]
         its_own = victim in ("guard", "zygote", "agent") and status in VICTIMS_OWN
         if status.split("/")[0] != expected[kind] and not its_own:
-            said.append(f"worker {number} ({kind}) ended with {status}")
+            said.append(f"worker {number} ({kind}) ended with {status}: {results(place)[number]['warnings']}")
         if status.startswith("success") and number not in place.marks("ended"):
             said.append(f"worker {number} ({kind}): {status}, and its agent never came to its end")
     return said
@@ -248,11 +248,15 @@ def after(place: Scene, tops: list[Path]) -> list[str]:
     ]
 
 
+def results(place: Scene) -> dict[int, dict[str, Any]]:
+    """What the record has of each worker's end."""
+    tips = [tip for name, tip in judge.refs(place.repo).items() if name.startswith(judge.RUNS)]
+    return judge.record(place.repo, tips[0]).results if tips else {}
+
+
 def statuses(place: Scene) -> dict[int, str]:
     """How each worker ended, as the record has it."""
-    tips = [tip for name, tip in judge.refs(place.repo).items() if name.startswith(judge.RUNS)]
-    found = judge.record(place.repo, tips[0]).results if tips else {}
-    return {number: f"{result['status']}/{result['reason']}" for number, result in sorted(found.items())}
+    return {number: f"{result['status']}/{result['reason']}" for number, result in sorted(results(place).items())}
 
 
 def main() -> None:

@@ -104,12 +104,15 @@ def children(parent: int) -> list[int]:
 
 
 def note_syncs() -> None:
-    """Note each file that this process writes through to the disk, as its inode and its length then."""
+    """Note each file that this process writes through to the disk, as its inode and its length then.
+
+    All of them stay open: else another file may get the inode of one that has gone.
+    """
     sync = os.fsync
 
     def synced(descriptor: int) -> None:
         sync(descriptor)
-        found = os.fstat(descriptor)
+        found = os.fstat(os.dup(descriptor))
         log = os.open(os.path.join(os.environ["SURVIVAL_HERE"], "synced"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.write(log, f"{found.st_ino} {found.st_size}\n".encode())
         os.close(log)
