@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from git_parallel import system
 
 _HEADER = struct.Struct(">4sII")  # signature, version, number of entries
 _EXTENSION = struct.Struct(">4sI")  # signature, length
-_MODE_AT = 24  # in an entry; what git found out about the file lies around it
+_FILE = struct.Struct(">10I")  # an entry's: times of change (s, ns), of content (s, ns), dev, ino, mode, uid, gid, size
+_LOW = 0xFFFFFFFF  # of a number git keeps so much
+_SECOND = 10**9  # nanoseconds
+_MODE_AT = 24
 _OID_AT = 40
 _DIRECTORY = 0o040000
 _LONGEST = 0xFFF  # the length of a name that is this long or longer, as an entry has it
@@ -23,10 +27,14 @@ _DEEP = 100  # directories in each other: those who take them apart call themsel
 
 
 class Index(NamedTuple):
-    """(path, mode, id) of every file, in order, and the trees that git knows of directories, "" being the whole."""
+    """(path, mode, id) of every file, in order, and the trees that git knows of directories, "" being the whole.
+
+    ``more``: git keeps more in it than these.
+    """
 
     entries: list[tuple[str, int, str]]
     trees: dict[str, str]
+    more: bool
 
     def outermost(self) -> dict[str, tuple[int, str]]:
         """Return what the tree of it is made of: directories as far out as their trees are known, and other files."""
@@ -87,16 +95,56 @@ def _parse(data: bytes, oid_length: int) -> Index | None:
         entries.append((path, mode, oid.hex()))
         at += (end - at + 8) & ~7  # one to eight zeros follow
     trees: dict[str, str] = {}
+    more = False
     last = len(data) - oid_length  # the checksum of it all
     while at < last:
         signature, size = _EXTENSION.unpack_from(data, at)
         at += _EXTENSION.size
         if signature == b"TREE":
             _trees(data[at : at + size], oid_length, trees)
-        elif not signature[:1].isupper():  # it cannot be understood without
+        elif signature[:1].isupper():
+            more = True
+        else:  # it cannot be understood without
             return None
         at += size
-    return Index(entries, trees) if at == last else None
+    return Index(entries, trees, more) if at == last else None
+
+
+def fresh(data: bytes, oid_length: int, found: Sequence[os.stat_result]) -> bool:
+    """Whether files are as they were when git wrote this simple index; ``found`` is what they are now, in its order."""
+    for at, now in zip(_places(data, oid_length), found, strict=True):
+        known = _FILE.unpack_from(data, at)
+        time = known[2] == now.st_mtime_ns // _SECOND & _LOW and known[3] in (now.st_mtime_ns % _SECOND, 0)
+        if not time or known[5] != now.st_ino & _LOW or known[9] != now.st_size:
+            return False
+    return True
+
+
+def renewed(data: bytes, object_format: str, found: Sequence[os.stat_result]) -> bytes:
+    """Return a simple index for other files, of the same content; ``found`` is what they are, in its order."""
+    import hashlib  # noqa: PLC0415 (it takes long)
+
+    digest = hashlib.new(object_format, usedforsecurity=False)
+    last = len(data) - digest.digest_size
+    new = bytearray(data)
+    for at, now in zip(_places(data, digest.digest_size), found, strict=True):
+        mode = _FILE.unpack_from(data, at)[6]
+        times = [number for time in (now.st_ctime_ns, now.st_mtime_ns) for number in divmod(time, _SECOND)]
+        numbers = (*times, now.st_dev, now.st_ino, mode, now.st_uid, now.st_gid, now.st_size)
+        _FILE.pack_into(new, at, *(number & _LOW for number in numbers))
+    if data[last:].strip(b"\0"):  # else git is not to take the time for it (index.skipHash)
+        digest.update(memoryview(new)[:last])
+        new[last:] = digest.digest()
+    return bytes(new)
+
+
+def _places(data: bytes, oid_length: int) -> Iterator[int]:
+    """Where the entries of a simple index begin."""
+    at = _HEADER.size
+    for _ in range(_HEADER.unpack_from(data)[2]):
+        yield at
+        end = data.index(b"\0", at + _OID_AT + oid_length + 2)
+        at += (end - at + 8) & ~7
 
 
 def _trees(data: bytes, oid_length: int, found: dict[str, str]) -> None:

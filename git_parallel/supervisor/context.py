@@ -53,7 +53,7 @@ class Context(Struct, frozen=True):
     objects: Objects
     host: GuardHost
     preset: Preset
-    features: Features
+    filler: worktrees.Filler
     fence: Fence
     before: Surroundings
     rounds: Mapping[int, Round]
@@ -112,7 +112,7 @@ def prepare(
         objects=recorder.objects,
         host=host,
         preset=presets.settled(presets.from_data(spec.preset), spec.terminal),
-        features=features or worktrees.features(repo, spec.base),
+        filler=worktrees.Filler(repo, spec.base, features or worktrees.features(repo, spec.base)),
         fence=fence(repo, run.hooks),
         before=before,
         rounds=rounds,

@@ -140,6 +140,9 @@ class Supervisor:
             others = worktrees.Others(self.context.repo)
             for worker in workers:
                 worker.begin(others)
+        if self.context.filler.expects_few:
+            with uninterrupted():
+                workers[0].fill()
 
     def _memory_for(self, number: int, wanted: int) -> bool:
         """Say whether a worker may start: one a tick, so that each has taken its memory before the next one does."""

@@ -34,6 +34,7 @@ from git_parallel.supervisor.journal import timestamp
 from git_parallel.supervisor.view import Progress
 from git_parallel.supervisor.watching import Watching, size
 
+_FILLING = "filling.index"  # among the worker's files, while its worktree is filled
 _BACK_OFF = (2.0, 5.0, 15.0, 30.0, 60.0)
 
 
@@ -70,6 +71,7 @@ class Worker:
         self._shown: dict[str, Any] = {}
         self._admin: str | None = None
         self._registered = False  # by us, now
+        self._filled = False  # or found as it was
         self._fault: Exception | None = None
         self.failure: str | None = None
         self.stirred = True
@@ -87,6 +89,14 @@ class Worker:
             self._begin(others, locked=True)
         except Exception as error:
             self._fault = error
+
+    def fill(self) -> None:
+        """Fill the worktree, before the thread starts: others get the same files. It fails as :meth:`begin` does."""
+        if self._fault is None and self._registered:
+            try:
+                self._fill()
+            except Exception as error:
+                self._fault = error
 
     def stop(self, reason: str, *, detail: str | None = None, now: bool = False) -> None:
         """End the worker: gracefully, or at once with ``now``. The first reason given is the one recorded."""
@@ -282,18 +292,25 @@ class Worker:
 
     def _prepare(self) -> None:
         """Register the worktree, unless that is done; fill it. One that was filled before stays as it is."""
-        context, job = self.context, self.job
         if self._fault is not None:
             raise self._fault
         if self._admin is None:
             self._begin()
         assert self._admin is not None
-        index = os.path.join(self._admin, "index")
+        if not self._filled:
+            self._fill()
+
+    def _fill(self) -> None:
+        context, job, admin = self.context, self.job, self._admin
+        assert admin is not None
+        self._filled = True
+        index = os.path.join(admin, "index")
         if self._registered:
-            worktrees.write_through(self._admin, job.worktree)
+            worktrees.write_through(admin, job.worktree)
         elif os.path.exists(index):
             return
-        for warning in worktrees.populate(context.repo, job.worktree, context.features):
+        scratch = os.path.join(self.files.top, _FILLING)
+        for warning in context.filler.fill(job.worktree, job.branch, scratch):
             context.journal.append("note", worker=job.worker, reason=warning)
         context.filled[job.worker] = snapshots.stamp(index)
 

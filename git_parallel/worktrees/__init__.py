@@ -1,11 +1,13 @@
 """The worktrees of workers: names, registration, filling, and removal without loss (DESIGN sections 4, 7 and 12).
 
 A worktree's life: :func:`allocate` finds a free number, branch name and path; the caller creates the
-ref; :func:`register` makes git's entry; :func:`populate` fills the directory; :func:`retire` moves it
-to the trash; :func:`purge` deletes what has been there long enough. The first two and ``retire`` are
-called under ``store.refs.locked``: git's own ``worktree add`` and ``remove`` fail when run side by side.
+ref; :func:`register` makes git's entry; :func:`populate` fills the directory, or a :class:`Filler` those of
+a run; :func:`retire` moves it to the trash; :func:`purge` deletes what has been there long enough. The first two
+and ``retire`` are called under ``store.refs.locked``: git's own ``worktree add`` and ``remove`` fail when run side
+by side.
 """
 
+from git_parallel.worktrees.alike import Filler
 from git_parallel.worktrees.entry import Others
 from git_parallel.worktrees.names import FIELDS, Place, Template, branch_fault, slug
 from git_parallel.worktrees.placing import allocate, exclude
@@ -27,6 +29,7 @@ __all__ = [
     "FIELDS",
     "Entry",
     "Features",
+    "Filler",
     "Finding",
     "Others",
     "Place",

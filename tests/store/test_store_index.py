@@ -186,11 +186,12 @@ def test_a_broken_one_is_no_index(made):
     length = made.objects.oid_length
     assert index.parse(whole, length) is not None
     cut = [found for end in range(len(whole)) if (found := index.parse(whole[:end], length)) is not None]
-    assert cut == [index.Index(index.parse(whole, length).entries, {})]  # just after the entries
+    assert cut == [index.Index(index.parse(whole, length).entries, {}, False)]  # just after the entries
     assert index.parse(whole + b"\0", length) is None
     assert index.parse(b"DIRX" + whole[4:], length) is None
     optional, needed = (name + (4).to_bytes(4, "big") + b"data" for name in (b"XTRA", b"xtra"))
-    assert index.parse(whole[:-length] + optional + whole[-length:], length) == index.parse(whole, length)
+    extended = index.parse(whole[:-length] + optional + whole[-length:], length)
+    assert (extended._replace(more=False), extended.more) == (index.parse(whole, length), True)
     assert index.parse(whole[:-length] + needed + whole[-length:], length) is None
 
 

@@ -59,6 +59,9 @@ WORKER = (
     "create .git",
     "create gitdir",
     "git read-tree",
+    "create README",
+    "create filling.index",
+    "rename index",
     "mkdir temporary directory",
     "journal intent spawn",
     "spawn agent",
@@ -92,6 +95,9 @@ WORKER = (
     "unlink capture.index",
     "journal state ended",
 )
+# The first worktree is filled by git, the others are made like it.
+FIRST = {"git read-tree"}
+ALIKE = {"create README", "create filling.index", "rename index"}
 # Of whoever has staged something, and of others only when a checkpoint was made of them.
 STAGED = {"create capture.index.staged.index", "git write-tree", "unlink capture.index.staged.index"}
 UNCOMMITTED = {*STAGED, "refs wip", "link index.lock", "replace index"}
@@ -113,8 +119,8 @@ ONLY_FIRST = {
     *("mkdir architect", "create lock", "mkdir runs", "mkdir run", "mkdir workers", "create run.json.tmp"),
     *("replace run.json", "create journal.jsonl", "journal intent branches", "journal run-started", "mkdir info"),
     *("refs begin", "symlink a hook", "mkdir .architect-parallel-N", "mkdir worktrees", "mkdir -architect-parallel-N"),
-    *("create locked", "create commondir", "create HEAD", "create .git", "create gitdir", "git read-tree", "work"),
-    "check",
+    *("create locked", "create commondir", "create HEAD", "create .git", "create gitdir", "work", "check"),
+    *(*FIRST, *ALIKE),
 }
 
 # Where the power is cut: a point of each part of a run's life.
@@ -122,7 +128,8 @@ POWER = (
     "after replace run.json@0",
     "after refs begin@0",
     "after create gitdir@2",
-    "after git read-tree@2",
+    "after git read-tree@1",
+    "after rename index@2",
     "after spawn agent@1",
     "amid work@1",
     "after refs wip@0",
@@ -154,7 +161,9 @@ def steps() -> set[str]:
     """Every step as a run shows it: ``refs record@3``."""
     found = {f"{step}@0" for step in (*RUN, *CHECKPOINT, *ZYGOTE, *IDLE)}
     for step in (*WORKER, *GUARD, "work", "check"):
-        found |= {f"{step}@{worker}" for worker in WORKERS if worker > 1 or step not in UNCOMMITTED}
+        found |= {
+            f"{step}@{worker}" for worker in WORKERS if step not in (UNCOMMITTED | ALIKE if worker == 1 else FIRST)
+        }
     return found
 
 
@@ -202,7 +211,7 @@ def sample() -> list[str]:
     chosen = []
     for number, name in enumerate(sorted({*(ONLY_FIRST - cut), *guards, *IDLE, *rest[::3]})):
         victims = [victim for victim in VICTIMS if victim in by_step[name]]
-        victim = victims[(number + 6) % (len(victims) + 1) % len(victims)]  # the supervisor more often than others
+        victim = victims[(number + 5) % (len(victims) + 1) % len(victims)]  # the supervisor more often than others
         some = by_step[name][victim]
         ending = ENDINGS[number % 4 == 3]
         chosen.append(among_few(f"{victim}|{some[number * 3 % len(some)]}|{ending}", number))
@@ -215,6 +224,8 @@ def among_few(case: str, turn: int) -> str:
     moment, _, worker = point.rpartition("@")
     own = KINDS[int(worker) - 1] if worker != "0" else None
     others = [kind for kind in (*KINDS[turn % 5 :], *KINDS[: turn % 5]) if kind != own]
+    if step(point) in ALIKE:  # there must be one before
+        others.sort(key=lambda kind: kind != KINDS[0])
     few = sorted([own, *others[:2]] if own else others[:3], key=KINDS.index)
     return f"{victim}|{moment}@{few.index(own) + 1 if own else 0}|{ending}|{','.join(few)}"
 

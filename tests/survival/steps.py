@@ -152,21 +152,23 @@ class Supervisor:
         from git_parallel.store import refs
         from git_parallel.supervisor import host, journal, worker
 
-        begin = worker.Worker.begin
+        def acting(act: Thing) -> Thing:
+            def acted(one: Any, *arguments: Any) -> None:
+                _acting.worker = one.job.worker
+                try:
+                    act(one, *arguments)
+                finally:
+                    del _acting.worker
 
-        def begun(one: Any, others: Any) -> None:
-            _acting.worker = one.job.worker
-            try:
-                begin(one, others)
-            finally:
-                del _acting.worker
+            return acted
 
         def made(_own: Any, updates: Any, zero: str) -> tuple[str, int]:
             return f"refs {_transaction(refs._commands(updates, zero))}", _who()
 
         around = self.reach.around
         journal.Journal.append = around(journal.Journal.append, _event)  # type: ignore[method-assign]
-        worker.Worker.begin = begun  # type: ignore[method-assign]
+        for name in ("begin", "fill"):
+            setattr(worker.Worker, name, acting(getattr(worker.Worker, name)))
         Git.run = around(Git.run, _git)  # type: ignore[method-assign]
         refs.Transactions.make = around(refs.Transactions.make, made)  # type: ignore[method-assign]
         for name in ("mkdir", "rename", "replace", "unlink", "rmdir", "symlink", "link"):
