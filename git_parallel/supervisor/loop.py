@@ -58,6 +58,7 @@ class Supervisor:
         self.results: dict[int, Result] = dict(context.earlier)
         self.failures: dict[int, str] = {}
         self.interrupted: int | None = None
+        self._called = False  # by a signal, which waits in the inbox
         self._interrupts = 0
         self._last_interrupt = float("-inf")
         self._halt = halt.parse(context.spec.halt)
@@ -140,9 +141,11 @@ class Supervisor:
             others = worktrees.Others(self.context.repo)
             for worker in workers:
                 worker.begin(others)
-        if self.context.filler.expects_few:
+        for worker in workers:  # no thread is in the way yet
+            if not self.context.filler.expects_few or self._called:
+                break
             with uninterrupted():
-                workers[0].fill()
+                worker.fill()
 
     def _memory_for(self, number: int, wanted: int) -> bool:
         """Say whether a worker may start: one a tick, so that each has taken its memory before the next one does."""
@@ -272,6 +275,7 @@ class Supervisor:
         """Turn signals into messages while the run lasts; SIGHUP (a closed terminal) does not end it."""
 
         def arrive(number: int, _frame: object) -> None:
+            self._called = True
             self.context.inbox.put(("signal", number))
 
         before = {number: signal.signal(number, arrive) for number in _SIGNALS}
@@ -282,6 +286,7 @@ class Supervisor:
                 signal.signal(number, handler)
 
     def _signal(self, number: int) -> None:
+        self._called = False
         if number == signal.SIGUSR1:
             self._control()
             return

@@ -1,14 +1,19 @@
-"""The worktrees of workers that start together are registered together, or each by itself where the lock is held."""
+"""The worktrees of workers that start together are registered together, or each by itself where the lock is held.
+
+Small ones are filled together, too.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 
 import pytest
 
 from git_parallel.cli import git_parallel
-from git_parallel.errors import RaceError
+from git_parallel.errors import ParallelError, RaceError
 from git_parallel.store import refs
 from git_parallel.supervisor.worker import Worker
 
@@ -28,16 +33,16 @@ def supervised(repo, monkeypatch):
     return supervise
 
 
-def names(monkeypatch) -> list[str]:
-    """The threads in which worktrees are registered, as it happens."""
+def names(monkeypatch, act: str = "_begin") -> list[str]:
+    """The threads in which worktrees are registered (or filled, with ``_fill``), as it happens."""
     seen: list[str] = []
-    begin = Worker._begin
+    do = getattr(Worker, act)
 
     def noted(self, *arguments, **options):
         seen.append(threading.current_thread().name)
-        begin(self, *arguments, **options)
+        do(self, *arguments, **options)
 
-    monkeypatch.setattr(Worker, "_begin", noted)
+    monkeypatch.setattr(Worker, act, noted)
     return seen
 
 
@@ -73,3 +78,44 @@ def test_what_keeps_one_from_it_is_that_ones_failure(supervised, monkeypatch, ca
     workers = supervised(capfd)
     assert [worker["status"] for worker in workers] == ["success", "failed", "success"]
     assert "somebody was there first" in workers[1]["detail"]
+
+
+def test_small_ones_are_filled_before_any_thread_starts(supervised, monkeypatch, capfd):
+    seen = names(monkeypatch, "_fill")
+    assert [worker["status"] for worker in supervised(capfd)] == ["success"] * 3
+    assert seen == [threading.main_thread().name] * 3
+
+
+def test_others_are_filled_side_by_side(supervised, repo, monkeypatch, capfd):
+    repo.commit("many", {f"many/{number}": "x\n" for number in range(70)})
+    seen = names(monkeypatch, "_fill")
+    assert [worker["status"] for worker in supervised(capfd)] == ["success"] * 3
+    assert sorted(seen) == ["worker-1", "worker-2", "worker-3"]
+
+
+def test_a_signal_is_heard_between_two_of_them(supervised, monkeypatch, capfd):
+    seen = names(monkeypatch, "_fill")
+    fill = Worker._fill
+
+    def called(self):
+        fill(self)
+        if self.job.worker == 1:
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    monkeypatch.setattr(Worker, "_fill", called)
+    assert [worker["status"] for worker in supervised(capfd)] == ["success"] * 3
+    assert (seen[0], sorted(seen[1:])) == (threading.main_thread().name, ["worker-2", "worker-3"])
+
+
+def test_what_keeps_one_from_being_filled_is_that_ones_failure(supervised, monkeypatch, capfd):
+    fill = Worker._fill
+
+    def refused(self):
+        if self.job.worker == 1:
+            raise ParallelError("the disk is full")
+        fill(self)
+
+    monkeypatch.setattr(Worker, "_fill", refused)
+    workers = supervised(capfd)
+    assert [worker["status"] for worker in workers] == ["failed", "success", "success"]
+    assert "the disk is full" in workers[0]["detail"]

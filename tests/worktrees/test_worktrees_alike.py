@@ -360,10 +360,11 @@ def test_a_bare_repository_has_no_index_to_go_by(repo, tmp_path, filled_by_git):
     assert filled_by_git == ["1", "2"]
 
 
-def test_a_run_asks_git_once_for_all_its_worktrees(repo, tmp_path):
+@pytest.mark.parametrize("words", [("-q",), ()])
+def test_a_run_asks_git_once_for_all_its_worktrees(repo, tmp_path, words):
     log = tmp_path / "trace"
     env = {**os.environ, "GIT_TRACE": str(log)}
-    done = repo.parallel("run", "-q", "--program", "shell", "--workers", "4", *tasks(6), env=env)
+    done = repo.parallel("run", *words, "--program", "shell", "--workers", "4", *tasks(6), env=env)
     assert done.returncode == 0, done.stderr
     assert log.read_text().count("git read-tree") == 1
     heads = repo.git("for-each-ref", "--format=%(objectname)", "refs/heads/architect").split()
