@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
@@ -143,10 +143,15 @@ def load_meanwhile(*modules: str) -> None:
     _meanwhile.extend(modules)
 
 
+def load_until(ready: Callable[[], bool]) -> None:
+    """Import of those modules as many as there is time for until something is ``ready``."""
+    while _meanwhile and not ready():
+        import_module(_meanwhile.pop(0))
+
+
 def load_rest() -> None:
     """Import what is left of those modules: other threads are about to call git, too."""
-    while _meanwhile:
-        import_module(_meanwhile.pop(0))
+    load_until(lambda: False)
 
 
 class Pending:
@@ -171,8 +176,7 @@ class Pending:
 
     def done(self) -> Completed:
         """Wait for its end. Raises GitError for an exit code that was not foreseen."""
-        while _meanwhile and self._process.poll() is None:
-            import_module(_meanwhile.pop(0))
+        load_until(lambda: self._process.poll() is not None)
         try:
             stdout, stderr = self._process.communicate(self._stdin)
         except BaseException:

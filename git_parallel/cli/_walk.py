@@ -29,9 +29,9 @@ _PAUSE = 0.2  # seconds between two looks at workers that go on
 
 def walk(repo: Repository, words: Sequence[str], *, follow: bool) -> int:
     """Walk the workers that have ended; return the exit code: 1 when one was rejected."""
-    from git_parallel.supervisor import recover  # noqa: PLC0415 (imports all of the supervisor)
+    from git_parallel.supervisor import interrupted  # noqa: PLC0415 (not needed for -h)
 
-    for line in recover.notice(repo):
+    for line in interrupted.notice(repo):
         click.echo(line, err=True)
     words = list(words) or workers.going_on(repo)
     if not words:

@@ -55,9 +55,9 @@ def command(
         raise UsageError("--all goes without the name of a run or worker")
     repo = Repository.discover()
     if not dry_run:
-        from git_parallel.supervisor import recover  # noqa: PLC0415 (a dry run changes nothing)
+        from git_parallel.supervisor import interrupted  # noqa: PLC0415 (a dry run changes nothing)
 
-        for line in recover.notice(repo):
+        for line in interrupted.notice(repo):
             click.echo(line, err=True)
     wanted = _wanted(repo, words)
     options = cleanup.Options(merged=merged, keep_branches=keep_branches, dry_run=dry_run, here=_here())

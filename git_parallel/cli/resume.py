@@ -31,13 +31,13 @@ def command(
     workers had done is captured. Workers that ended by themselves stay as they are.
     """
     from git_parallel.cli import _supervise  # noqa: PLC0415 (imports the loop)
-    from git_parallel.supervisor import again, recover  # noqa: PLC0415 (not needed for -h)
+    from git_parallel.supervisor import again, interrupted  # noqa: PLC0415 (not needed for -h)
 
     repo = Repository.discover()
     run, named = _going_on.of_one_run(repo, words or _default(repo))
     numbers = [handle.worker for handle in named if handle.worker is not None]
     whole = len(numbers) != len(named)
-    for line in recover.notice(repo):
+    for line in interrupted.notice(repo):
         click.echo(line, err=True)
     draft = again.resuming(
         repo, run, () if whole else numbers, failed=failed, limits=_going_on.limits(given), terminal=terminal

@@ -203,9 +203,9 @@ def _message(order: Order) -> str | None:
 
 
 def _notice(repo: Repository) -> None:
-    from git_parallel.supervisor import recover  # noqa: PLC0415 (imports all of the supervisor)
+    from git_parallel.supervisor import interrupted  # noqa: PLC0415 (not needed for -h)
 
-    for line in recover.notice(repo):
+    for line in interrupted.notice(repo):
         click.echo(line, err=True)
 
 

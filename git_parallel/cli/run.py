@@ -128,7 +128,7 @@ def command(
             early.expect(len(prompts), flags["workers"])
         from git_parallel.cli import _supervise, _trust  # noqa: PLC0415
         from git_parallel.render import terminal  # noqa: PLC0415
-        from git_parallel.supervisor import recover, start  # noqa: PLC0415
+        from git_parallel.supervisor import interrupted, start  # noqa: PLC0415
 
         if early is not None:
             _supervise.prepare()
@@ -160,7 +160,7 @@ def command(
             approved=trust,
             attended=terminal.is_terminal(sys.stdin),
         )
-        for line in recover.notice(repo):
+        for line in interrupted.notice(repo):
             click.echo(line, err=True)
         return _supervise.run(draft, detach=detach, as_json=as_json, quiet=quiet)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import subprocess
 import threading
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from contextlib import suppress
 from typing import IO, TypeVar
 
 from git_parallel.errors import ParallelError
-from git_parallel.git import Git
+from git_parallel.git import Git, load_until
 from git_parallel.signals import uninterrupted
 
 T = TypeVar("T")
@@ -62,7 +63,9 @@ class Conversation:
         assert self._process.stdout is not None
         self._process.stdin.write(question)
         self._process.stdin.flush()
-        return answer(self._process.stdout)
+        output = self._process.stdout
+        load_until(lambda: _says_something(output))
+        return answer(output)
 
     def _drop(self) -> None:
         process, self._process = self._process, None
@@ -80,3 +83,9 @@ class Conversation:
         for pipe in (process.stdin, process.stdout):
             with suppress(OSError):
                 pipe.close()
+
+
+def _says_something(output: IO[bytes]) -> bool:
+    poll = select.poll()
+    poll.register(output, select.POLLIN)
+    return bool(poll.poll(0))

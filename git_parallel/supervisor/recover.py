@@ -15,7 +15,6 @@ import msgspec
 from git_parallel import system
 from git_parallel.agents.claim import Claim
 from git_parallel.agents.readers import reader_for
-from git_parallel.errors import ParallelError
 from git_parallel.git import Repository
 from git_parallel.layout import RunFiles, State
 from git_parallel.plan.model import Job, Result, RunSpec, decode_result, decode_spec
@@ -224,23 +223,3 @@ def _claim(context: Context, job: Job, own: list[Event], ending: Ending) -> Clai
             session_tokens=claim.tokens,
         )
     return msgspec.structs.replace(ours, cost=sum(costs) if costs else None, session=session)
-
-
-def notice(repo: Repository) -> list[str]:
-    """Finish interrupted runs, if there are any; return a line about each: the next command after a crash says it.
-
-    A run that cannot be finished now is a line, too, and stays as it is.
-    """
-    lines = []
-    with suppress(ParallelError, OSError):  # nothing had begun: there is nothing to say
-        leftovers.forget_half_made(repo)
-    for run in view.live_runs(State(repo.common_dir)):
-        try:
-            results = recover(repo, run)
-        except (ParallelError, OSError) as error:
-            lines.append(f"warning: run {run} was interrupted and its record could not be finished: {error}")
-            continue
-        if results:
-            kept = ", ".join(f"{number} {result.status}" for number, result in sorted(results.items()))
-            lines.append(f"run {run} was interrupted; what its workers had done is captured and recorded ({kept})")
-    return lines
