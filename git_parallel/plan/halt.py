@@ -20,7 +20,7 @@ When = Literal["never", "soon", "now"]
 Why = Literal["fail", "success", "done"]
 Decision = Literal["continue", "soon", "now"]
 
-_GRAMMAR = re.compile(r"(soon|now),(fail|success|done)(?:=([0-9]{1,9})(%?))?")
+_GRAMMAR = r"(soon|now),(fail|success|done)(?:=([0-9]{1,9})(%?))?"  # compiled when it is needed
 
 
 class Counts(Struct, frozen=True):
@@ -103,7 +103,7 @@ def parse(text: str) -> Halt:
     """Parse the value of ``--halt``. Raises ValueError."""
     if text == "never":
         return Halt()
-    found = _GRAMMAR.fullmatch(text)
+    found = re.fullmatch(_GRAMMAR, text)
     if found is None:
         raise ValueError("must be 'never' or like 'now,fail=1', 'soon,fail=30%', 'now,success=1', 'soon,done=5'")
     when, why, number, percent = found.groups()

@@ -7,7 +7,6 @@ could move the cursor, change colours or reorder a line before any of it reaches
 from __future__ import annotations
 
 import time
-import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -138,6 +137,8 @@ def printable(text: str) -> str:
 
 
 def _escape(character: str) -> str:
+    import unicodedata  # noqa: PLC0415 (most texts need none)
+
     if character == _ZERO_WIDTH_JOINER or unicodedata.category(character) not in _UNSAFE:
         return character
     if character in _SHORT_ESCAPES:
@@ -164,6 +165,10 @@ def columns(text: str) -> int:
 
 
 def _columns_of(character: str) -> int:
+    if character < "\u0300" and character != "\u00ad":  # the first ones that take none are there
+        return 1
+    import unicodedata  # noqa: PLC0415 (most texts need none)
+
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1

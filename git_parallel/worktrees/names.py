@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import string
-import unicodedata
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -29,8 +28,11 @@ class Place(Struct, frozen=True):
 
 def slug(text: str, fallback: str) -> str:
     """Return ``text`` as ascii lower-case words joined by '-', 1 to 40 long; ``fallback`` when nothing is left."""
-    ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", ascii_text).strip("-")[:SLUG_LENGTH].rstrip("-") or fallback
+    if not text.isascii():
+        import unicodedata  # noqa: PLC0415 (few tasks and models need it)
+
+        text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:SLUG_LENGTH].rstrip("-") or fallback
 
 
 def plain(text: str, fallback: str) -> str:

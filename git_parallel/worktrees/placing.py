@@ -28,7 +28,7 @@ _SPARE = 16  # numbers asked for beyond those needed, so that one call of git us
 _LARGEST_BATCH = 512
 # What stands for the fields while a path is worked out: characters for private use, which are in no real name.
 _MARKS = {field: chr(0xE000 + index) for index, field in enumerate(FIELDS)}
-_ANY_MARK = re.compile("[\ue000-\ue0ff]")
+_AS_NUL = dict.fromkeys(map(ord, _MARKS.values()), "\0")  # no path has one
 _EXCLUDE_NOTE = b"# worktrees of git parallel"
 
 
@@ -114,9 +114,9 @@ def exclude(repo: Repository, worktree: str, places: Sequence[Place] = ()) -> li
         relative = os.path.relpath(sample, top)
         if "\n" in relative:
             raise UsageError(f"{WORKTREE} holds a newline, which no exclude pattern can match", _another(WORKTREE))
-        fixed = _ANY_MARK.split(relative)[0]
+        fixed = relative.translate(_AS_NUL).partition("\0")[0]
         if "/" in fixed or len(fixed.strip(".-_")) >= 3:
-            lines = [f"/{_ANY_MARK.sub('*', _escape(relative).replace(_MARKS['n'], '[0-9]*'))}/"]
+            lines = [f"/{_filled(_escape(relative).replace(_MARKS['n'], '[0-9]*'), '*')}/"]
         else:
             inside = [place.path for place in places if _within(place.path, top)]
             lines = [f"/{_escape(os.path.relpath(path, top))}/" for path in inside]
@@ -236,6 +236,11 @@ def _another(setting: str) -> str:
     return f"set another template: git config {setting} '…{{n}}…'"
 
 
+def _filled(text: str, value: str) -> str:
+    """Put one value in place of all marks."""
+    return text.translate(_AS_NUL).replace("\0", value)
+
+
 def _escape(path: str) -> str:
     return re.sub(r"([\\*?\[])", r"\\\1", path)
 
@@ -252,7 +257,7 @@ def _shown_again(repo: Repository, top: str, template: str) -> list[str]:
     except OSError:
         return []
     # Git tells directories from files by looking: show it one that no worker can have, as numbers start at 1.
-    probe = os.path.join(top, _ANY_MARK.sub("0", template))
+    probe = os.path.join(top, _filled(template, "0"))
     try:
         made = make_directories(probe)
     except OSError:  # `register` will say it
@@ -263,7 +268,7 @@ def _shown_again(repo: Repository, top: str, template: str) -> list[str]:
         remove_empty(made)
     if ignored:
         return []
-    pattern = _ANY_MARK.sub("*", _escape(template))
+    pattern = _filled(_escape(template), "*")
     return [
         f"a rule in .gitignore takes back the exclusion of '{pattern}', and 'git add -A' would stage workers' "
         f"worktrees: add '/{pattern}/' at the end of .gitignore, or set parallel.worktree"

@@ -50,6 +50,8 @@ def one_line(text: str, limit: int = 200) -> str | None:
 
 def printable(text: str) -> str:
     """Return ``text`` (any number of lines) without escape sequences, control characters and lone surrogates."""
+    if text.isascii() and text.isprintable():
+        return text
     return re.sub(_CONTROLS, "", re.sub(_ESCAPES, "", text))
 
 
