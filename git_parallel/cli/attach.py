@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import click
 
-from git_parallel.cli import _common, _runs
+from git_parallel.cli import _runs
 from git_parallel.errors import ParallelError, UsageError
 from git_parallel.git import Repository
 from git_parallel.layout import RunFiles, State
@@ -53,8 +53,5 @@ def _attach(files: RunFiles, run: str, number: int) -> int:
             if time.monotonic() >= deadline or not os.path.exists(files.window(number)):
                 raise ParallelError(f"worker {number} has no window", f"see: git parallel show {run}/{number}")
             time.sleep(_PAUSE)
-    if "TMUX" in os.environ:
-        _common.say("hint", "C-b C-b d leaves it, since the first C-b is for the tmux that you are in")
-        sys.stderr.flush()
     environment = {name: value for name, value in os.environ.items() if name not in tmux.FOREIGN}
-    os.execve(program, tmux.attach(program, run, number), environment)  # noqa: S606
+    os.execve(program, tmux.attach(program, run, number, nested="TMUX" in os.environ), environment)  # noqa: S606

@@ -40,6 +40,7 @@ _NAME = 30  # columns of a window's name
 # Of the person's own tmux, or of the terminal that we were started in.
 FOREIGN = ("TMUX", "TMUX_PANE", "COLUMNS", "LINES")
 
+_LEAVE = " {} d: leave "
 _OPTIONS: tuple[tuple[str, ...], ...] = (
     ("-g", "remain-on-exit", "on"),
     ("-gq", "remain-on-exit-format", ""),
@@ -47,7 +48,7 @@ _OPTIONS: tuple[tuple[str, ...], ...] = (
     ("-g", "default-terminal", TERM),
     ("-g", "default-size", f"{COLUMNS}x{ROWS}"),
     ("-sg", "escape-time", "20"),
-    ("-g", "status-right", " #{prefix} d: leave "),
+    ("-g", "status-right", _LEAVE.format("#{prefix}")),
     ("-g", "status-left-length", "40"),
 )
 
@@ -183,15 +184,17 @@ def shows(tmux: str, directory: str, run: str, worker: int) -> bool:
     return f"{worker} 0" in done.stdout.splitlines()
 
 
-def attach(tmux: str, run: str, worker: int) -> list[str]:
+def attach(tmux: str, run: str, worker: int, *, nested: bool = False) -> list[str]:
     """The command line that shows one worker's window, whatever others look at: a session of its own on the same ones.
 
-    It is for the directory of the socket.
+    It is for the directory of the socket. ``nested``: the terminal is in another tmux, which takes the first prefix.
     """
     own = f"{run}-{os.getpid()}"
+    leave = ("set-option", "status-right", _LEAVE.format("#{prefix} #{prefix}"), ";") if nested else ()
     return command(
         tmux,
         *("new-session", "-t", f"={run}", "-s", own, ";"),
         *("set-option", "destroy-unattached", "on", ";"),
+        *leave,
         *("select-window", "-t", f":={worker}"),
     )
