@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from git_parallel import git
 from git_parallel.errors import GitError
 from git_parallel.git import LOCAL_ENVIRONMENT, Git, Repository, clean_environment
 
@@ -54,6 +56,40 @@ def test_hooks_run_only_when_asked_for(repo, tmp_path):
     assert not (tmp_path / "ran").exists()
     git.run("commit", "-q", "--allow-empty", "-m", "a person's", hooks=True)
     assert (tmp_path / "ran").read_text() == "ran\n"
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """Modules that note when they are loaded, by name. The last one lets go who waits for ``go``."""
+    loaded: list[str] = []
+    monkeypatch.setattr(git, "_meanwhile", [])
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("builtins.loaded", loaded, raising=False)
+    names = [f"meanwhile_{number}" for number in range(3)]
+    for name in names:
+        (tmp_path / f"{name}.py").write_text(f"loaded.append({name!r})\n")
+    with open(tmp_path / f"{names[-1]}.py", "a") as last:
+        last.write(f"open({str(tmp_path / 'go')!r}, 'x').close()\n")
+    yield names, loaded
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def test_modules_are_loaded_while_git_works(repo, modules, tmp_path):
+    names, loaded = modules
+    git.load_meanwhile(*names)
+    waiting = "alias.waiting=!timeout 20 sh -c 'until test -e go; do sleep 0.01; done'"  # until the last one is loaded
+    Git(("-C", str(tmp_path), "-c", waiting)).run("waiting", hooks=True)
+    assert loaded == names
+
+
+def test_no_more_is_loaded_than_there_is_time_for(modules):
+    names, loaded = modules
+    git.load_meanwhile(*names)
+    git.load_until(lambda: loaded == names[:2])
+    assert loaded == names[:2]
+    git.load_until(lambda: True)
+    assert loaded == names[:2]
 
 
 def test_nothing_else_spawns_git():

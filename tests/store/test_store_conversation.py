@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 
 import pytest
 
 from git_parallel.errors import GitError, ParallelError
-from git_parallel.store import snapshots
+from git_parallel.store import conversation, snapshots
 from git_parallel.store.conversation import Conversation
 from git_parallel.store.objects import COMPARING, Objects
 
@@ -27,9 +28,9 @@ def odb(where):
 
 @pytest.fixture
 def talk(where):
-    conversation = Conversation(where.common, "cat-file", "--batch-check=%(objecttype)")
-    yield conversation
-    conversation.close()
+    talk = Conversation(where.common, "cat-file", "--batch-check=%(objecttype)")
+    yield talk
+    talk.close()
 
 
 def line(output):
@@ -46,6 +47,22 @@ def test_it_is_started_anew_when_it_has_died(talk):
     first.wait()
     assert talk.ask(b"HEAD^{tree}\n", line) == b"tree\n"
     assert talk._process.pid != first.pid
+
+
+def test_what_will_be_needed_is_loaded_until_it_answers(talk, monkeypatch):
+    asked: list[bool] = []
+
+    def until(ready):
+        deadline = time.monotonic() + 30
+        while not ready():
+            asked.append(False)
+            assert time.monotonic() < deadline
+        asked.append(True)
+
+    monkeypatch.setattr(conversation, "load_until", until)
+    assert talk.ask(b"HEAD\n", line) == b"commit\n"
+    assert asked[-1]
+    assert asked.count(True) == 1
 
 
 @pytest.mark.parametrize("typed", [signal.SIGINT, signal.SIGTSTP, signal.SIGHUP])
