@@ -9,10 +9,9 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
-from types import ModuleType
 from typing import NoReturn
 
+from git_parallel import later
 from git_parallel.errors import INTERRUPTED
 
 # Most commands end before there is anything to collect: looking for it is a tenth of the time that loading takes.
@@ -25,7 +24,7 @@ _NOT_STARTED = {"-n", "--dry-run", "--detach"}
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line that we were started with, and exit as it ends."""
     words = list(sys.argv[1:] if argv is None else argv)
-    _put_off()
+    later.put_off()
     if sys.stdin is None or sys.stdout is None or sys.stderr is None:
         _open_closed()
     if not words or not _NOT_ASKED.isdisjoint(words):
@@ -33,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
         _leave(run(words))
     try:
-        _load_msgspec()
+        later.load_msgspec()
         from git_parallel import git  # noqa: PLC0415
 
         git.ask_ahead()
@@ -61,55 +60,6 @@ def _starts_workers(words: Sequence[str]) -> bool:
 def cleanup() -> NoReturn:
     """Run ``git-parallel-cleanup``: the seed's second command."""
     main(["cleanup", *sys.argv[1:]])
-
-
-class _Later(ModuleType):
-    """Stands for a module that is loaded when something is asked for that this does not have."""
-
-    def __getattr__(self, name: str) -> object:
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        self.__dict__.update(import_module(self.__name__).__dict__)
-        if name not in self.__dict__:
-            raise AttributeError(name)
-        return self.__dict__[name]
-
-
-def _put_off() -> None:
-    """Load later what click and msgspec import first of all and hardly use: 9 ms of every command."""
-    for name, knows in _PUT_OFF.items():
-        if name not in sys.modules:
-            sys.modules[name] = _Later(name)
-            sys.modules[name].__dict__.update(knows)
-
-
-def _cleandoc(doc: str) -> str:
-    """What inspect does to texts, and click has it do to the help of each option."""
-    if "\n" not in doc:
-        return doc.expandtabs().lstrip()
-    later = sys.modules["inspect"]
-    del later.__dict__["cleandoc"]
-    return str(later.cleandoc(doc))
-
-
-# With what is asked of each while click and msgspec are imported.
-_PUT_OFF: dict[str, dict[str, object]] = {
-    "inspect": {"cleandoc": _cleandoc},
-    "textwrap": {},
-    "platform": {"system": lambda: os.uname().sysname},
-}
-
-
-def _load_msgspec() -> None:
-    """Import it without typing_extensions, of which it takes what typing has, too, where that is installed: 5 ms."""
-    name = "typing_extensions"
-    if name in sys.modules:
-        return
-    sys.modules[name] = None  # type: ignore[assignment]
-    try:
-        import msgspec  # noqa: F401, PLC0415
-    finally:
-        del sys.modules[name]
 
 
 def _open_closed() -> None:

@@ -124,7 +124,7 @@ def renewed(data: bytes, object_format: str, found: Sequence[os.stat_result]) ->
     """Return a simple index for other files, of the same content; ``found`` is what they are, in its order."""
     import hashlib  # noqa: PLC0415 (it takes long)
 
-    digest = hashlib.new(object_format, usedforsecurity=False)
+    digest = (hashlib.sha256 if object_format == "sha256" else hashlib.sha1)(usedforsecurity=False)
     last = len(data) - digest.digest_size
     new = bytearray(data)
     for at, now in zip(_places(data, digest.digest_size), found, strict=True):

@@ -193,9 +193,9 @@ def _end(line: socket.socket) -> None:
 
 
 def _load() -> None:
-    from git_parallel import __main__, __path__
+    from git_parallel import __path__, later
 
-    __main__._load_msgspec()
+    later.load_msgspec()
     from git_parallel import cli
 
     names = dict(vars(cli))

@@ -13,7 +13,8 @@ sys.argv = ["git-parallel", *sys.argv[1:]]
 from git_parallel import __main__
 
 def leave(code):
-    names = [name for name in ("inspect", "textwrap", "platform") if type(sys.modules.get(name)).__name__ == "module"]
+    names = [name for name in ("hashlib", "inspect", "platform", "textwrap") if type(sys.modules[name]) is type(sys)]
+    names += ["_hashlib"] if "_hashlib" in sys.modules else []
     print("loaded:", *names, file=sys.stderr)
     sys.exit(0)
 
@@ -23,10 +24,10 @@ __main__.main()
 
 LATER = """
 import sys
-from git_parallel import __main__
-__main__._put_off()
+from git_parallel.later import Later, put_off
+put_off()
 later = sys.modules["inspect"]
-assert type(later) is __main__._Later
+assert type(later) is Later
 """
 
 
@@ -40,7 +41,10 @@ def said(script: str, *words: str, cwd=None) -> str:
 
 @pytest.mark.parametrize("words", [("status",), ("list",), ("run", "-q", "--program", "shell", "echo x > new")])
 def test_what_only_help_and_schemas_need_is_not_loaded(repo, words):
-    assert said(LOADED, *words, cwd=repo.path).splitlines()[-1] == "loaded:"
+    loaded = said(LOADED, *words, cwd=repo.path).splitlines()[-1].split()
+    if words[0] == "run" and sys.version_info >= (3, 12):  # dataclasses, which dulwich has one of, ask inspect there
+        loaded.remove("inspect")
+    assert loaded == ["loaded:"]
 
 
 def test_help_loads_what_it_needs(repo):
@@ -55,6 +59,10 @@ def test_help_loads_what_it_needs(repo):
         "assert later.cleandoc('x\\n  y\\n    z') == 'x\\ny\\n  z'; assert later.cleandoc(' x') == 'x'",
         "assert not hasattr(later, 'no_such_thing'); assert later.isclass(int)",
         "import platform, os; assert platform.system() == os.uname().sysname; assert platform.python_version()",
+        "import hashlib; assert hashlib.md5(b'x').hexdigest() and hashlib.new('sha512')",
+        "from hashlib import sha1; assert type(sys.modules['hashlib']) is Later; assert sha1(b'').digest_size == 20",
+        "import hashlib; assert hashlib.sha256(b'x').digest() == hashlib.new('sha256', b'x').digest()",
+        "sys.modules['_sha1'] = None; import hashlib; assert hashlib.sha1(b'').digest_size == 20",
         "import textwrap; assert textwrap.dedent(' x') == 'x'",
         "import dataclasses; assert dataclasses.make_dataclass('A', ['b']).__doc__ == 'A(b: \\'typing.Any\\')'",
     ],
