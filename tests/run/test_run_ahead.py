@@ -18,7 +18,10 @@ from git_parallel.supervisor import ahead
 
 
 def hosts(top) -> list[int]:
-    """The processes that are guards, or their host, for runs in this repository."""
+    """The processes that are guards, or their host, for runs in this repository.
+
+    The environment of one that has just been started can be read a moment later: see :func:`begun`.
+    """
     found = []
     for process in psutil.process_iter():
         try:
@@ -26,6 +29,15 @@ def hosts(top) -> list[int]:
                 found.append(process.pid)
         except psutil.Error:
             continue
+    return found
+
+
+def begun(top, count: int) -> list[int]:
+    """The same, when there are so many."""
+    deadline = time.monotonic() + 30
+    while len(found := hosts(top)) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
     return found
 
 
@@ -95,11 +107,7 @@ def test_as_many_guards_are_ready_as_there_most_likely_will_be_workers(repo, mon
     monkeypatch.chdir(repo.path)
     with ahead.Ahead(Repository.discover()) as early:
         early.expect(tasks, workers)
-        deadline = time.monotonic() + 30
-        while len(psutil.Process(early.host.pid).children()) < expected:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-        assert len(hosts(repo.path)) == 1 + expected
+        assert len(begun(repo.path, 1 + expected)) == 1 + expected
     assert hosts(repo.path) == []
     assert not (repo.path / ".git/architect").exists()
 
@@ -107,7 +115,7 @@ def test_as_many_guards_are_ready_as_there_most_likely_will_be_workers(repo, mon
 def test_what_was_begun_is_taken_once_or_dropped(repo, monkeypatch):
     monkeypatch.chdir(repo.path)
     ahead.begin()
-    (host,) = hosts(repo.path)
+    (host,) = begun(repo.path, 1)
     taken = ahead.take()
     assert (taken.host.pid, taken.repo, ahead.take()) == (host, Repository.discover(), None)
     ahead.drop()  # nobody's any more
@@ -116,6 +124,6 @@ def test_what_was_begun_is_taken_once_or_dropped(repo, monkeypatch):
         pass
     assert hosts(repo.path) == []
     ahead.begin()
-    assert len(hosts(repo.path)) == 1
+    assert len(begun(repo.path, 1)) == 1
     ahead.drop()
     assert hosts(repo.path) == []
