@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import forked
 import psutil
@@ -43,6 +44,16 @@ def pytest_sessionstart() -> None:
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """For `-n auto`: a test waits for the processes it starts about as long as it computes."""
     return 2 * (os.cpu_count() or 1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let whoever has nothing left take tests from others: some take half a minute, most a tenth of a second."""
+    if config.getoption("dist") != "load":  # asked for
+        return None
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
 
 
 @pytest.fixture(scope="session")
