@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -123,20 +124,33 @@ def _alive(pid: int) -> psutil.Process | None:
     return None
 
 
+_first: dict[str, Path] = {}  # the repository that others are copies of
+
+
 @pytest.fixture
-def make_repo(tmp_path: Path):
+def make_repo(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory):
     """Return a function that makes a repository with one commit (``README`` and ``src/a.txt``)."""
 
     def make(name: str = "repo", *, commit: bool = True, init: tuple[str, ...] = ()) -> Repo:
         path = tmp_path / name
-        path.mkdir(parents=True)
-        subprocess.run(["git", "init", "-q", *init], cwd=path, check=True)
-        repo = Repo(path)
-        if commit:
-            repo.commit("first", {"README": "hello\n", "src/a.txt": "a\n"})
-        return repo
+        if not commit or init:
+            return _made(path, commit=commit, init=init)
+        if "first" not in _first:
+            _first["first"] = _made(tmp_path_factory.mktemp("first") / "repo").path
+        shutil.copytree(_first["first"], path, symlinks=True)
+        subprocess.run(["git", "update-index", "-q", "--refresh"], cwd=path, check=True)  # these are other files
+        return Repo(path)
 
     return make
+
+
+def _made(path: Path, *, commit: bool = True, init: tuple[str, ...] = ()) -> Repo:
+    path.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", *init], cwd=path, check=True)
+    repo = Repo(path)
+    if commit:
+        repo.commit("first", {"README": "hello\n", "src/a.txt": "a\n"})
+    return repo
 
 
 @pytest.fixture
